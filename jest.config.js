@@ -1,0 +1,16 @@
+/** @type {import('jest').Config} */
+export default {
+  roots: ['<rootDir>/test'],
+  testMatch: ['**/*.test.ts'],
+  testEnvironment: 'node',
+  extensionsToTreatAsEsm: ['.ts'],
+  moduleNameMapper: {
+    '^spillway$': '<rootDir>/src/index.ts',
+    '^(\\.{1,2}/.*)\\.js$': '$1',
+  },
+  transform: {
+    '^.+\\.ts$': ['@swc/jest', { jsc: { target: 'es2022', parser: { syntax: 'typescript' } }, module: { type: 'es6' }, sourceMaps: 'inline' }],
+  },
+  testTimeout: 60_000,
+  reporters: ['default', '<rootDir>/test/support/countsReporter.js'],
+};

@@ -1,0 +1,28 @@
+// Coded errors: the only exceptions that Spillway's native code throws on purpose. The addon turns them into JavaScript errors.
+#pragma once
+#include <stdexcept>
+#include <string>
+
+namespace spillway {
+
+enum class ErrorCode {
+  InvalidArgument,  // a call's argument is out of range; a bug in the caller or a hostile input
+  File,             // a file cannot be opened, is too short, or fails to be read
+  Memory,           // a reservation failed
+  Cancelled,
+  Dependency,  // a task that this one waits for failed
+  Internal,
+};
+
+const char* errorCodeName(ErrorCode code);  // "invalid-argument", "file", ...
+
+class Error : public std::runtime_error {
+ public:
+  Error(ErrorCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
+  ErrorCode code() const { return code_; }
+
+ private:
+  ErrorCode code_;
+};
+
+}  // namespace spillway

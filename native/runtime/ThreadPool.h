@@ -1,0 +1,36 @@
+// Threads that share the iterations of one loop at a time. The caller takes part; helpers spin briefly, then sleep.
+#pragma once
+#include <cstddef>
+#include <memory>
+
+namespace spillway {
+
+class ThreadPool {
+ public:
+  // threads: in all, the caller of parallelFor included; at least 1.
+  explicit ThreadPool(unsigned threads);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  unsigned threads() const;
+
+  // Calls body(context, index, worker) once for every index in [0, count), in no particular order, worker in [0, threads()).
+  // Indices are handed out one at a time from a shared counter, so a thread that the system took away delays no more than its own index.
+  // Returns when all are done; the first exception is rethrown here. Not reentrant; one caller at a time.
+  using Body = void (*)(void* context, size_t index, unsigned worker);
+  void parallelFor(size_t count, Body body, void* context);
+
+  template <typename Function>
+  void parallelFor(size_t count, Function&& function) {
+    parallelFor(
+        count, [](void* context, size_t index, unsigned worker) { (*static_cast<std::remove_reference_t<Function>*>(context))(index, worker); },
+        const_cast<void*>(static_cast<const void*>(&function)));
+  }
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace spillway

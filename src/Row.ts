@@ -1,0 +1,88 @@
+import type { RowErrorCode } from './errors/RowError.js';
+import type { ChatMessage } from './model/Tokenizer.js';
+
+/** How tokens are chosen. A row may override each of these for itself. */
+export interface SamplingOptions {
+  /** Most new tokens. Default 128. */
+  readonly maxNewTokens?: number;
+  /** 0 is greedy, the default. */
+  readonly temperature?: number;
+  /** Keep the most likely tokens up to this cumulative probability, in (0, 1]. Default 1: all. */
+  readonly topP?: number;
+  /** Keep this many of the most likely tokens. Default 0: all. */
+  readonly topK?: number;
+  /** Keep tokens at least this fraction as likely as the best one, in [0, 1]. Default 0: all. */
+  readonly minP?: number;
+  /** Divides positive and multiplies negative logits of tokens that the row has already. Default 1: off. */
+  readonly repetitionPenalty?: number;
+  /** The row's random numbers depend on the seed and the token's position alone. Default 0. */
+  readonly seed?: number;
+  /** The row ends before the first of these strings; it may straddle tokens. Default none. */
+  readonly stop?: readonly string[];
+}
+
+/** One prompt. Exactly one of `prompt`, `messages` and `tokens`. */
+export interface Row extends SamplingOptions {
+  /** Default: the row's number in the input, from 1. */
+  readonly id?: string | number;
+  /** Raw text. */
+  readonly prompt?: string;
+  /** A conversation, rendered through the model's chat template. */
+  readonly messages?: readonly ChatMessage[];
+  /** Token ids, used as they are. */
+  readonly tokens?: readonly number[];
+  /** Carried into the result as `row`. */
+  readonly carry?: Readonly<Record<string, unknown>>;
+}
+
+/** A row that is bad before it reaches the engine (a line that is no JSON, say): its result carries the error, the others are unaffected. */
+export interface BadRow {
+  readonly id?: string | number;
+  readonly error: RowFailure;
+  readonly carry?: Readonly<Record<string, unknown>>;
+}
+
+export interface RowFailure {
+  readonly code: RowErrorCode;
+  readonly message: string;
+}
+
+export type RowInput = Row | BadRow;
+
+export type FinishReason = 'stop' | 'length' | 'error';
+
+export interface TokenLogprob {
+  readonly token: number;
+  /** Natural logarithm, under the model's own distribution: before penalties, temperature and truncation. */
+  readonly logprob: number;
+}
+
+/** The result of one row: the line of CONTRACT's output file. */
+export interface RowResult {
+  readonly id: string | number;
+  /** The row's number in the input, from 0; bad rows count. */
+  readonly index: number;
+  /** Without the end token and without the stop string. */
+  readonly text: string;
+  readonly tokens: readonly number[];
+  readonly finishReason: FinishReason;
+  readonly usage: { readonly promptTokens: number; readonly completionTokens: number };
+  /** One entry a token of `tokens`, if asked for. */
+  readonly logprobs?: readonly (TokenLogprob & { readonly top: readonly TokenLogprob[] })[];
+  readonly error?: RowFailure;
+  readonly row?: Readonly<Record<string, unknown>>;
+}
+
+/** Options of one `generate` call; the sampling options are defaults for its rows. */
+export interface GenerateOptions extends SamplingOptions {
+  /** Go on past the end token, to `maxNewTokens`. Default false. */
+  readonly ignoreEos?: boolean;
+  /** Report the log-probability of each token, and of this many alternatives. Default: none. */
+  readonly logprobs?: number;
+  /** Text such as `<|im_start|>` inside a row is data, not a control token. Default false: it is parsed, as transformers does. */
+  readonly escapeSpecialTokens?: boolean;
+  /** Results in order of input (the default; finished rows wait for earlier ones, at most `orderWindow` of them) or of completion. */
+  readonly order?: 'input' | 'completion';
+  /** Ends the run: no row is admitted, running ones are dropped, the iteration throws InterruptedError. */
+  readonly signal?: AbortSignal;
+}

@@ -1,0 +1,172 @@
+import type { DecoderSpec } from '../model/DecoderSpec.js';
+import type { TensorBinding } from '../model/TensorBinding.js';
+
+/** The whole native addon, typed. Every argument is validated in C++ too; a refused call throws an Error with a `code` property (see `nativeCall`). */
+export interface Addon {
+  /** The package version that the addon was built from; the loader refuses another one. */
+  readonly version: string;
+  machine(): MachineFacts;
+  /** Maps files, checks every binding against them and reserves all pools. Reads no weights yet: `load` does. */
+  openRuntime(options: RuntimeOptions): NativeRuntime;
+  /** Bytes that `openRuntime` with these options would reserve, by what for. Pure; allocates nothing. */
+  measureRuntime(options: RuntimeOptions): RuntimeBytes;
+}
+
+export type InstructionSet = 'scalar' | 'avx2' | 'avx512';
+
+export interface MachineFacts {
+  /** Usable here, slowest first. The last one is the default. */
+  readonly instructionSets: readonly InstructionSet[];
+  /** Processors that this process may use: affinity and cgroup quota honoured. */
+  readonly processors: number;
+  readonly processorName: string;
+  /** Physical memory, or the cgroup's limit where that is lower. */
+  readonly memoryBytes: number;
+  /** What is free of it now. */
+  readonly availableBytes: number;
+  readonly cacheBytes: { readonly l1d: number; readonly l2: number; readonly l3: number };
+}
+
+export interface RuntimeOptions {
+  readonly decoder: DecoderSpec;
+  readonly bindings: readonly TensorBinding[];
+  /** Paths that the bindings' segments refer to by index. */
+  readonly files: readonly string[];
+  /** `default`: 8-bit activations against quantised weights; `float32`: everything in float32. */
+  readonly precision: 'default' | 'float32';
+  /** Threads of the compute queue, 1 to 1024. */
+  readonly threads: number;
+  /** Defaults to the best of the machine. */
+  readonly instructionSet?: InstructionSet;
+  readonly cache: {
+    readonly type: 'f32' | 'f16';
+    /** Tokens a page holds, of one layer: 16, 32, 64, 128 or 256. */
+    readonly pageTokens: number;
+    /** Pages a layer. Page ids are 0 to pages - 1, and page i of every layer belongs to the same row. */
+    readonly pages: number;
+  };
+  readonly limits: {
+    /** Most tokens in one square; sizes the scratch memory. */
+    readonly tokensPerSquare: number;
+    /** Most rows in one square. */
+    readonly rowsPerSquare: number;
+  };
+}
+
+export interface RuntimeBytes {
+  readonly weights: number;
+  readonly cache: number;
+  readonly scratch: number;
+  /** One activation buffer of `limits.tokensPerSquare` tokens. */
+  readonly activations: number;
+}
+
+/** A sequence that grows by sampling. Handles are small integers, reused after `freeRow`. */
+export interface NativeRowOptions {
+  /** The prompt; at least one token. For scoring: the whole text. */
+  readonly tokens: Int32Array;
+  /** Most tokens the row will ever hold: prompt and new ones. */
+  readonly capacityTokens: number;
+  /** 0 = greedy. */
+  readonly temperature: number;
+  /** 1 = off. */
+  readonly topP: number;
+  /** 0 = off. */
+  readonly topK: number;
+  /** 0 = off. */
+  readonly minP: number;
+  /** 1 = off. */
+  readonly repetitionPenalty: number;
+  /** 32 bits; the row's random numbers depend on the seed and the position alone. */
+  readonly seed: number;
+  /** How many alternatives to report with each token; -1 reports no log-probabilities at all. At most the vocabulary. */
+  readonly logprobs: number;
+}
+
+/** What the head does for a row of a batch. */
+export const HEAD_MODES = {
+  /** Nothing: a chunk in mid-prompt. */
+  none: 0,
+  /** Samples from the logits of the range's last token, which must be the row's last known one, and appends the result to the row. */
+  sample: 1,
+  /** Log-probability of the row's own next token after each token of the range that has one (perplexity). */
+  score: 2,
+} as const;
+
+/** Integers per row in the `rows` array of `createBatch`: row handle, first position, tokens, head mode, first page (index into `pages`), page count. */
+export const BATCH_STRIDE = 6;
+
+/** Parts of a layer's compute, in order; each is a task of its own, so that attention can run elsewhere. */
+export const COMPUTE_PARTS = {
+  /** Token (and position) embeddings into the slot's activations. Layer is ignored. */
+  embed: 0,
+  /** Norm, q k v, q/k norms, rotation; writes k and v into the cache's pages. */
+  project: 1,
+  /** Attention over the pages. */
+  attend: 2,
+  /** Output projection, residual, feed-forward. */
+  finish: 3,
+  /** Final norm, language-model head, sampling or scoring, for the rows that ask for it. Layer is ignored. */
+  head: 4,
+} as const;
+export type ComputePart = keyof typeof COMPUTE_PARTS;
+
+export interface NativeRuntime {
+  readonly bytes: RuntimeBytes;
+  readonly instructionSet: InstructionSet;
+
+  /** Reads and repacks all weights on the addon's threads. Rejects with a coded error that names file and tensor. `onProgress` gets bytes done, coalesced. */
+  load(onProgress: (bytes: number) => void): Promise<void>;
+
+  /** Called with everything that completed since the last call, in order of completion. Set once, before the first submit. */
+  onCompleted(callback: (completions: NativeCompletions) => void): void;
+
+  createRow(options: NativeRowOptions): number;
+  /** The row must not be part of a batch whose tasks have not all completed: refused otherwise. */
+  freeRow(row: number): void;
+
+  /** A buffer for the hidden states of `tokens` tokens, at most `limits.tokensPerSquare`. */
+  createActivations(tokens: number): number;
+  freeActivations(activations: number): void;
+
+  /** The rows and token ranges of one (pass, slot), shared by the tasks of all its layers. See BATCH_STRIDE. Freed with `freeBatch`; running tasks keep it alive. */
+  createBatch(rows: Int32Array, pages: Int32Array): number;
+  freeBatch(batch: number): void;
+
+  /**
+   * Queues one part of a layer's compute on the FIFO compute queue and returns its event: an integer from 1, increasing.
+   * It starts when every event in `after` has completed; if one of them failed, it fails too, with code `dependency`.
+   */
+  submitCompute(part: number, layer: number, batch: number, activations: number, after: readonly number[]): number;
+
+  /** Everything that has not started completes with code `cancelled`; what runs finishes. */
+  cancelAll(): void;
+
+  /** Cancels, waits for the threads, frees all memory. Idempotent. */
+  close(): Promise<void>;
+}
+
+export interface NativeCompletions {
+  /** Four numbers a completion: event, start and end in seconds (performance.now()'s clock: CLOCK_MONOTONIC), 0 = fine or 1 = failed. */
+  readonly events: Float64Array;
+  /** For the failed ones, in the same order. */
+  readonly errors: readonly { readonly event: number; readonly code: string; readonly message: string }[];
+  /** For the head tasks among them that sampled or scored something. */
+  readonly heads: readonly NativeHeadResult[];
+}
+
+export interface NativeHeadResult {
+  readonly event: number;
+  /** Row handles that sampled, in the batch's order, and the sampled token of each. */
+  readonly rows: Int32Array;
+  readonly tokens: Int32Array;
+  /** Log-probability of each sampled token under the model's own distribution (before penalties, temperature and truncation); NaN where the row asked for none. */
+  readonly logprobs: Float32Array;
+  /** Alternatives, best first: for row i the next `topCounts[i]` entries of topTokens and topLogprobs. */
+  readonly topCounts: Int32Array;
+  readonly topTokens: Int32Array;
+  readonly topLogprobs: Float32Array;
+  /** Scored rows: handle, first position, count; `scores` holds their log-probabilities one after another. */
+  readonly scored: Int32Array;
+  readonly scores: Float32Array;
+}

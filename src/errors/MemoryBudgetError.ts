@@ -1,0 +1,19 @@
+import { formatBytes } from '../units.js';
+import { SpillwayError } from './SpillwayError.js';
+
+/** The plan cannot fit the given memory; `neededBytes` is the smallest budget with which the same call works. */
+export class MemoryBudgetError extends SpillwayError {
+  readonly code = 'memory-budget';
+
+  constructor(
+    readonly tier: 'gpu' | 'cpu' | 'disk',
+    readonly availableBytes: number,
+    readonly neededBytes: number,
+    what: string,
+  ) {
+    super(
+      `${what} does not fit: ${tier} memory is capped at ${formatBytes(availableBytes)}; the smallest budget that works is ` +
+        `${formatBytes(neededBytes)} (--${tier === 'disk' ? 'disk-memory' : `${tier}-memory`} ${neededBytes})`,
+    );
+  }
+}

@@ -1,0 +1,27 @@
+import { SpillwayError } from './SpillwayError.js';
+
+/** Why a row was refused; stable, for programs. */
+export type RowErrorCode =
+  | 'invalid-json'
+  | 'invalid-row' // not an object, or a field of the wrong type
+  | 'no-prompt' // none of prompt, messages, tokens; or more than one of them
+  | 'empty-prompt' // nothing to start from: no tokens, and the model has no begin token
+  | 'token-out-of-range'
+  | 'too-long' // prompt and new tokens exceed the model's context
+  | 'invalid-parameter' // a sampling parameter or stop string out of range
+  | 'duplicate-id'
+  | 'chat-template' // the model has no chat template, or the template refused the messages
+  | 'memory'; // the row alone needs more KV cache than the run has
+
+/** One row cannot be processed. It becomes a row of output with `finishReason: 'error'`; the job goes on. */
+export class RowError extends SpillwayError {
+  readonly code = 'row';
+
+  constructor(
+    readonly rowCode: RowErrorCode,
+    message: string,
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+  }
+}

@@ -1,0 +1,42 @@
+import type { DecoderSpec } from './DecoderSpec.js';
+import type { TensorBinding, WeightType } from './TensorBinding.js';
+
+/** A tensor as its file lists it, for `inspect` and for binding. */
+export interface TensorInfo {
+  readonly name: string;
+  readonly type: WeightType;
+  /** Slowest dimension first, as PyTorch writes it: [outputs, inputs]. */
+  readonly shape: readonly number[];
+  /** Index into `ModelSource.files`, and the byte range there; checked against the file's size. */
+  readonly file: number;
+  readonly offset: number;
+  readonly bytes: number;
+}
+
+/** Everything about a model but its weights' contents: read from headers, validated, ready to be bound. Plain data. */
+export interface ModelSource {
+  /** What the user named: a file or a folder. */
+  readonly path: string;
+  readonly format: 'gguf' | 'safetensors';
+  readonly files: readonly string[];
+  readonly decoder: DecoderSpec;
+  readonly bindings: readonly TensorBinding[];
+  readonly tensors: readonly TensorInfo[];
+  readonly tokenizer: TokenizerSource;
+}
+
+/** What the tokenizer is built from; the two formats differ only here. `json` values are as parsed, not yet validated. */
+export type TokenizerSource =
+  | { readonly kind: 'gguf'; /** Metadata whose keys start with `tokenizer.`, as parsed. */ readonly metadata: ReadonlyMap<string, unknown> }
+  | {
+      readonly kind: 'tokenizer.json';
+      readonly file: string;
+      readonly tokenizer: unknown;
+      /** tokenizer_config.json, {} if absent. */
+      readonly config: unknown;
+      /** chat_template.jinja, if there is one; else the template stands in `config.chat_template`. */
+      readonly chatTemplate?: string;
+      /** eos_token_id of generation_config.json and config.json: all ids that end a row. */
+      readonly endTokens: readonly number[];
+    }
+  | { readonly kind: 'none'; /** Why there is none; rows with `tokens` still work. */ readonly reason: string };

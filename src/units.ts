@@ -1,0 +1,31 @@
+import { UsageError } from './errors/UsageError.js';
+
+const UNITS: Readonly<Record<string, number>> = {
+  '': 1, b: 1,
+  kb: 1e3, mb: 1e6, gb: 1e9, tb: 1e12,
+  kib: 2 ** 10, mib: 2 ** 20, gib: 2 ** 30, tib: 2 ** 40,
+};
+
+/** A size in bytes: a number of bytes, or text such as `512MiB`, `2GiB`, `16GB`. */
+export type Size = number | string;
+
+/** Reads a size. @throws UsageError for anything that is not a whole number of bytes of at least 1. */
+export function parseBytes(size: Size, what = 'size'): number {
+  const match = /^\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*$/i.exec(String(size));
+  const unit = UNITS[match?.[2]?.toLowerCase() ?? '?'];
+  const bytes = unit === undefined ? NaN : Math.floor(Number(match?.[1]) * unit);
+  if (!Number.isSafeInteger(bytes) || bytes < 1) {
+    throw new UsageError(`${what}: found ${JSON.stringify(size)}, expected a size such as 512MiB, 2GiB, 16GB or plain bytes`);
+  }
+  return bytes;
+}
+
+/** Writes a size for people: `1.5 GiB`. Never rounds down to 0 what is not. */
+export function formatBytes(bytes: number): string {
+  let value = bytes;
+  for (const unit of ['bytes', 'KiB', 'MiB', 'GiB']) {
+    if (value < 1024) return `${unit === 'bytes' ? value : Number(value.toPrecision(value < 100 ? 3 : 4))} ${unit}`;
+    value /= 1024;
+  }
+  return `${Number(value.toPrecision(4))} TiB`;
+}
