@@ -1,4 +1,5 @@
 import type { RowErrorCode } from './errors/RowError.js';
+import type { Progress, RunStats, TraceEvent } from './RunStats.js';
 import type { ChatMessage } from './model/Tokenizer.js';
 
 /** How tokens are chosen. A row may override each of these for itself. */
@@ -85,4 +86,10 @@ export interface GenerateOptions extends SamplingOptions {
   readonly order?: 'input' | 'completion';
   /** Ends the run: no row is admitted, running ones are dropped, the iteration throws InterruptedError. */
   readonly signal?: AbortSignal;
+  /** Called at most ten times a second, and once at the end. */
+  readonly onProgress?: (progress: Progress) => void;
+  /** Called once, when the run has ended, in whatever way. */
+  readonly onStats?: (stats: RunStats) => void;
+  /** Called with every event of the trace, in order of completion; the format is Chrome's (Perfetto opens a file of them). */
+  readonly onTrace?: (event: TraceEvent) => void;
 }

@@ -13,6 +13,14 @@ export interface TensorInfo {
   readonly bytes: number;
 }
 
+/**
+ * What a format reader hands to `describeModel`: nothing of it is trusted yet but the tensors' byte ranges and shapes.
+ * GGUF metadata: numbers and safe 64-bit integers as number, larger ones as bigint, numeric arrays as typed arrays, others as arrays.
+ */
+export type ModelHeader =
+  | { readonly format: 'gguf'; readonly path: string; readonly metadata: ReadonlyMap<string, unknown>; readonly tensors: readonly TensorInfo[] }
+  | { readonly format: 'safetensors'; readonly path: string; readonly config: unknown; readonly tensors: readonly TensorInfo[] };
+
 /** Everything about a model but its weights' contents: read from headers, validated, ready to be bound. Plain data. */
 export interface ModelSource {
   /** What the user named: a file or a folder. */

@@ -1,0 +1,27 @@
+import type { InstructionSet } from './bindings/Addon.js';
+import type { Size } from './units.js';
+
+/** How a model is opened. Everything has a default but the model. */
+export interface EngineOptions {
+  /** A GGUF file, a folder with config.json and safetensors, or an id that `pull` knows. */
+  readonly model: string;
+  /** `default`: activations rounded to 8 bits for products with quantised weights; `float32`: all in float32, for checking, slower. */
+  readonly precision?: 'default' | 'float32';
+  /** Cap on the process's resident memory. Default: what the machine or its cgroup has free, less a margin. */
+  readonly cpuMemory?: Size;
+  /** Compute threads. Default: the processors that this process may use. */
+  readonly threads?: number;
+  /** `auto` takes the best device there is. */
+  readonly device?: 'auto' | 'cpu' | 'cuda';
+  /** Most rows that are generated at once in one batch. Default: chosen from the model and the memory. */
+  readonly batchSize?: number;
+  /** Batches that share one pass over the layers. Default 1 while everything fits in memory. */
+  readonly batches?: number;
+  /** Most tokens in one square; longer prompts are computed in chunks. Default: chosen from the model. */
+  readonly tokensPerSquare?: number;
+  /** For tests and comparisons; default: the best of the machine. */
+  readonly instructionSet?: InstructionSet;
+  /** Called while the weights are loaded. */
+  readonly onLoad?: (bytes: number, totalBytes: number) => void;
+  readonly signal?: AbortSignal;
+}

@@ -1,0 +1,43 @@
+/** A view on a run that is under way. */
+export interface Progress {
+  readonly rowsDone: number;
+  readonly rowsFailed: number;
+  readonly rowsActive: number;
+  readonly promptTokens: number;
+  readonly generatedTokens: number;
+  readonly seconds: number;
+  /** Over the last seconds, not since the start. */
+  readonly tokensPerSecond: number;
+}
+
+/** What a run did: the document of `--stats` (CONTRACT.md). */
+export interface RunStats {
+  readonly model: string;
+  readonly policy: Readonly<Record<string, unknown>>;
+  readonly rows: { readonly done: number; readonly failed: number };
+  readonly tokens: { readonly prompt: number; readonly generated: number };
+  /** `load`: opening, repacking, profiling. `prefill` and `decode` share the time of mixed passes by tokens. */
+  readonly seconds: { readonly wall: number; readonly load: number; readonly prefill: number; readonly decode: number };
+  /** Tokens / (wall - load). */
+  readonly tokensPerSecond: { readonly generated: number; readonly prompt: number };
+  /** Bytes moved, by what and over which link, e.g. bytes.weights['disk→cpu']. */
+  readonly bytes: Readonly<Record<'weights' | 'cache' | 'activations', Readonly<Record<string, number>>>>;
+  readonly queues: Readonly<Record<string, { readonly busySeconds: number; readonly tasks: number; readonly bytes: number }>>;
+  readonly memory: Readonly<Record<string, { readonly capacityBytes: number; readonly peakBytes: number }>>;
+  readonly residentPeakBytes: number;
+  readonly predicted?: Readonly<Record<string, unknown>>;
+  /** The JavaScript thread's own work for the run. */
+  readonly orchestration: { readonly seconds: number; readonly fractionOfWall: number };
+}
+
+/** One event of Chrome's trace format. Times are microseconds. */
+export interface TraceEvent {
+  readonly name: string;
+  /** X: complete event; C: counter; M: metadata. */
+  readonly ph: 'X' | 'C' | 'M';
+  readonly ts: number;
+  readonly dur?: number;
+  readonly pid: number;
+  readonly tid: number;
+  readonly args: Readonly<Record<string, unknown>>;
+}
