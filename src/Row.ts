@@ -26,6 +26,8 @@ export interface SamplingOptions {
 export interface Row extends SamplingOptions {
   /** Default: the row's number in the input, from 1. */
   readonly id?: string | number;
+  /** The row's number in its job, from 0, where that is not its number in this input (a resumed job). */
+  readonly index?: number;
   /** Raw text. */
   readonly prompt?: string;
   /** A conversation, rendered through the model's chat template. */
@@ -39,6 +41,7 @@ export interface Row extends SamplingOptions {
 /** A row that is bad before it reaches the engine (a line that is no JSON, say): its result carries the error, the others are unaffected. */
 export interface BadRow {
   readonly id?: string | number;
+  readonly index?: number;
   readonly error: RowFailure;
   readonly carry?: Readonly<Record<string, unknown>>;
 }

@@ -1,1 +1,67 @@
-export {};
+// What users import. Nothing else of the package is reachable.
+
+// Engine
+export { Engine, type Perplexity, type RowSource } from './Engine.js';
+export type { EngineOptions } from './EngineOptions.js';
+export type { Generation, GenerationSource, RunOptions } from './engine/rows/Generation.js';
+export type { Progress, RunStats, TraceEvent } from './RunStats.js';
+export { formatBytes, parseBytes, type Size } from './units.js';
+
+// Rows
+export type { BadRow, FinishReason, GenerateOptions, Row, RowFailure, RowInput, RowResult, SamplingOptions, TokenLogprob } from './Row.js';
+
+// Operators: whole generations
+export { offloadGenerate } from './operators/offloadGenerate.js';
+export { generatedRows } from './operators/generatedRows.js';
+export { iterated } from './operators/iterated.js';
+export { pulled, type Overflow, type PulledOptions } from './operators/pulled.js';
+
+// Operators: squares and stages
+export { squares } from './operators/squares.js';
+export { loadWeight } from './operators/loadWeight.js';
+export { loadCache } from './operators/loadCache.js';
+export { loadActivation } from './operators/loadActivation.js';
+export { compute } from './operators/compute.js';
+export { storeActivation } from './operators/storeActivation.js';
+export { storeCache } from './operators/storeCache.js';
+export { synchronize } from './operators/synchronize.js';
+export { overlap } from './operators/overlap.js';
+export { serialize } from './operators/serialize.js';
+export { defaultPipeline } from './operators/defaultPipeline.js';
+export { finishedRows } from './operators/finishedRows.js';
+export { inputOrder } from './operators/inputOrder.js';
+export type { LookAhead, Stage } from './operators/stageInternals.js';
+export type { IssuedSquare, SquareEvents } from './engine/execution/IssuedSquare.js';
+export type { Run, StageContext } from './engine/execution/Run.js';
+export type { Completion, Device, DeviceRow } from './engine/execution/Device.js';
+export type { HeadOutput, QueueName, SampledToken, Task, TaskEvent, TaskName, Tier } from './engine/execution/Task.js';
+export { SimulatedDevice, type SimulationOptions } from './engine/execution/SimulatedDevice.js';
+
+// Schedules
+export { diagonalBlock } from './engine/schedules/diagonalBlock.js';
+export { rowByRow } from './engine/schedules/rowByRow.js';
+export { zigZagBlock } from './engine/schedules/zigZagBlock.js';
+export { validatePath, type PathRecord } from './engine/schedules/validatePath.js';
+export type { AdmittedRow, Observed, Schedule } from './engine/schedules/Schedule.js';
+export type { Grid, HeadMode, RowId, RowRange, Square } from './engine/schedules/Square.js';
+
+// Models
+export { readModel } from './model/readModel.js';
+export { createTokenizer } from './model/createTokenizer.js';
+export { knownModels, resolveModel } from './model/resolveModel.js';
+export type { DecoderSpec, LayerSpec, RotaryTable } from './model/DecoderSpec.js';
+export type { ModelSource, TensorInfo, TokenizerSource } from './model/ModelSource.js';
+export type { ChatMessage, Tokenizer } from './model/Tokenizer.js';
+export type { WeightType } from './model/TensorBinding.js';
+
+// Errors
+export { SpillwayError, type ErrorCode } from './errors/SpillwayError.js';
+export { InterruptedError } from './errors/InterruptedError.js';
+export { JobFileError } from './errors/JobFileError.js';
+export { MemoryBudgetError } from './errors/MemoryBudgetError.js';
+export { ModelFileError } from './errors/ModelFileError.js';
+export { NativeError } from './errors/NativeError.js';
+export { RowError, type RowErrorCode } from './errors/RowError.js';
+export { ScheduleError, type PathConstraint } from './errors/ScheduleError.js';
+export { TaskError } from './errors/TaskError.js';
+export { UsageError } from './errors/UsageError.js';

@@ -18,8 +18,22 @@ export interface TensorInfo {
  * GGUF metadata: numbers and safe 64-bit integers as number, larger ones as bigint, numeric arrays as typed arrays, others as arrays.
  */
 export type ModelHeader =
-  | { readonly format: 'gguf'; readonly path: string; readonly metadata: ReadonlyMap<string, unknown>; readonly tensors: readonly TensorInfo[] }
+  | {
+      readonly format: 'gguf';
+      readonly path: string;
+      readonly metadata: ReadonlyMap<string, unknown>;
+      readonly tensors: readonly TensorInfo[];
+      /** Contents of those tensors of `AUXILIARY_VECTORS` that the file has. */
+      readonly vectors: ReadonlyMap<string, Float32Array>;
+    }
   | { readonly format: 'safetensors'; readonly path: string; readonly config: unknown; readonly tensors: readonly TensorInfo[] };
+
+/**
+ * GGUF tensors whose contents belong to the description of the model: factors on rotary frequencies. A reader reads those that a
+ * file has into `ModelHeader.vectors`; they are F32 and at most `AUXILIARY_VECTOR_ELEMENTS` long, or the file is refused.
+ */
+export const AUXILIARY_VECTORS = ['rope_freqs.weight', 'rope_factors_short.weight', 'rope_factors_long.weight'] as const;
+export const AUXILIARY_VECTOR_ELEMENTS = 4096;
 
 /** Everything about a model but its weights' contents: read from headers, validated, ready to be bound. Plain data. */
 export interface ModelSource {

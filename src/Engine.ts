@@ -1,0 +1,286 @@
+import { isObservable, Subject, type Observable } from 'rxjs';
+import type { NativeRuntime } from './bindings/Addon.js';
+import { nativeCallAsync } from './bindings/nativeCall.js';
+import { runtimeFor, type SettledOptions } from './engine/openRuntime.js';
+import { NativeDevice } from './engine/execution/NativeDevice.js';
+import { RowFeed } from './engine/execution/RowFeed.js';
+import { Run, type RunRow } from './engine/execution/Run.js';
+import { RunRecorder } from './engine/execution/RunRecorder.js';
+import { ALL_ON_CPU, movement, type Movement } from './engine/memory/movement.js';
+import { PagePool } from './engine/memory/PagePool.js';
+import type { OrderedResult } from './engine/rows/ActiveRow.js';
+import type { Generation, GenerationSource, RunOptions } from './engine/rows/Generation.js';
+import { InFlight } from './engine/rows/InFlight.js';
+import { intake } from './engine/rows/intake.js';
+import { checkSampling } from './engine/rows/prepareRow.js';
+import { ScoredRow, type WindowScore } from './engine/rows/ScoredRow.js';
+import { diagonalBlock } from './engine/schedules/diagonalBlock.js';
+import type { Schedule } from './engine/schedules/Schedule.js';
+import type { EngineOptions } from './EngineOptions.js';
+import { InterruptedError } from './errors/InterruptedError.js';
+import { RowError } from './errors/RowError.js';
+import { UsageError } from './errors/UsageError.js';
+import { createTokenizer } from './model/createTokenizer.js';
+import type { ModelSource } from './model/ModelSource.js';
+import { readModel } from './model/readModel.js';
+import { resolveModel } from './model/resolveModel.js';
+import type { Tokenizer } from './model/Tokenizer.js';
+import { defaultPipeline } from './operators/defaultPipeline.js';
+import { finishedRows } from './operators/finishedRows.js';
+import { generatedRows } from './operators/generatedRows.js';
+import { iterated } from './operators/iterated.js';
+import { pulled } from './operators/pulled.js';
+import { squares } from './operators/squares.js';
+import type { RowInput, RowResult } from './Row.js';
+
+/** Squares that may be under way at once: enough to keep the device's queues filled while JavaScript is busy with results. */
+const WINDOW = 8;
+/** Results that may wait for an earlier row, on top of the rows that are being generated. */
+const ORDER_WINDOW = 1024;
+
+/** Rows in whatever form they come. All but a plain Observable are pulled, so nothing piles up. */
+export type RowSource = Iterable<RowInput> | AsyncIterable<RowInput> | ReadableStream<RowInput> | Observable<RowInput>;
+
+/** The likelihood of a text. */
+export interface Perplexity {
+  /** Tokens that were scored. */
+  readonly tokens: number;
+  readonly negativeLogLikelihood: number;
+  /** exp(negativeLogLikelihood / tokens) */
+  readonly perplexity: number;
+}
+
+/**
+ * A model, opened on a machine: its weights in memory, its tokenizer, and the device that computes. Owns all of it until `close`.
+ *
+ * @example
+ * await using engine = await Engine.open({ model: 'smollm2-135m-instruct' });
+ * for await (const row of engine.generate([{ prompt: 'Once' }])) console.log(row.text);
+ */
+export class Engine implements GenerationSource, AsyncDisposable {
+  private readonly runs = new Set<Run<unknown>>();
+  private readonly device: NativeDevice;
+  private readonly pool: PagePool;
+  private readonly movement: Movement;
+  private nextRun = 1;
+  private closing: Promise<void> | undefined;
+
+  private constructor(
+    /** What the model's files say. */
+    readonly source: ModelSource,
+    readonly tokenizer: Tokenizer,
+    /** Opening and loading took this long. */
+    readonly loadSeconds: number,
+    runtime: NativeRuntime,
+    private readonly settled: SettledOptions,
+  ) {
+    const { decoder } = source;
+    this.device = new NativeDevice(runtime);
+    this.pool = new PagePool(settled.cache.pages, settled.cache.pageTokens);
+    this.movement = movement(
+      ALL_ON_CPU,
+      {
+        layerWeights: Math.round(runtime.bytes.weights / decoder.layers),
+        tokenCache: settled.pageBytes / settled.cache.pageTokens / decoder.layers,
+        tokenActivations: decoder.hiddenSize * 4,
+      },
+      this.device.computeTier,
+      decoder.layers,
+    );
+  }
+
+  /**
+   * Opens a model and loads its weights.
+   *
+   * @throws UsageError for an option out of range
+   * @throws ModelFileError for a file that is missing, truncated, corrupt or unsupported
+   * @throws MemoryBudgetError if the model cannot run within `cpuMemory`; it names the smallest cap that works
+   */
+  static async open(options: EngineOptions): Promise<Engine> {
+    const start = performance.now();
+    const { signal } = options;
+    const stopIfAborted = (): void => {
+      if (signal?.aborted) throw new InterruptedError(signal.reason);
+    };
+    stopIfAborted();
+    const path = await resolveModel(options.model, signal ? { signal } : {});
+    stopIfAborted();
+    const source = await readModel(path);
+    const tokenizer = createTokenizer(source.tokenizer, source.decoder.vocabularySize);
+    const { runtime, settled } = runtimeFor(source, options);
+    try {
+      stopIfAborted();
+      const total = runtime.bytes.weights;
+      await nativeCallAsync(() => runtime.load((bytes) => options.onLoad?.(bytes, total)));
+      stopIfAborted();
+    } catch (error) {
+      await runtime.close();
+      throw error;
+    }
+    return new Engine(source, tokenizer, (performance.now() - start) / 1000, runtime, settled);
+  }
+
+  /**
+   * Generates an answer for each row, pulled: rows are read as places come free, and a consumer that stops taking results stops admission.
+   * Calls may overlap; they share the engine's memory.
+   *
+   * @throws UsageError for an option out of range, before anything is read
+   * @throws TaskError if the device fails; InterruptedError if `options.signal` fires. Rows that were finished have been delivered
+   */
+  generate(rows: RowSource, options: RunOptions = {}): AsyncGenerator<RowResult, void, undefined> {
+    this.checkOptions(options);
+    return this.iterate(rows, options);
+  }
+
+  /** The parts of a generation, for compositions of one's own: see `generatedRows`. */
+  generation(rows: AsyncIterable<RowInput> | Iterable<RowInput>, options: RunOptions = {}): Generation {
+    this.checkOptions(options);
+    const schedule = options.schedule ?? diagonalBlock();
+    const { grid } = this.settled;
+    const places = grid.slots * grid.rowsPerSlot;
+    const inFlight = new InFlight(2 * places + ORDER_WINDOW);
+    const rejected$ = new Subject<OrderedResult>();
+    const { contextTokens, vocabularySize } = this.source.decoder;
+    const recorder = this.recorder(schedule.name, options);
+    const source = intake(rows, {
+      options,
+      tokenizer: this.tokenizer,
+      limits: { contextTokens, vocabularySize },
+      cacheTokens: this.pool.capacity * this.pool.pageTokens,
+      inFlight,
+      recorder,
+      rejected$,
+    });
+    const run = this.start(source, { ...options, schedule }, recorder);
+    void run.drained.then(() => {
+      inFlight.wake();
+      options.onProgress?.(recorder.progress());
+      options.onStats?.(recorder.stats());
+    });
+    return {
+      run,
+      options,
+      rejected$,
+      delivered: () => {
+        inFlight.leave();
+      },
+    };
+  }
+
+  /**
+   * Scores a text under the model, in windows that do not overlap; the first token of each window is not scored.
+   *
+   * @param options.window tokens a window, at least 2
+   */
+  async perplexity(tokens: readonly number[], options: { readonly window: number; readonly signal?: AbortSignal }): Promise<Perplexity> {
+    const { window, signal } = options;
+    const { contextTokens, vocabularySize } = this.source.decoder;
+    if (!Number.isSafeInteger(window) || window < 2 || window > contextTokens) {
+      throw new UsageError(`window: found ${window}, expected a whole number from 2 to ${contextTokens}, the model's context`);
+    }
+    const wrong = tokens.find((token) => !Number.isInteger(token) || token < 0 || token >= vocabularySize);
+    if (wrong !== undefined) throw new RowError('token-out-of-range', `tokens: found ${wrong}, expected ids from 0 to ${vocabularySize - 1}`);
+    const most = this.pool.capacity * this.pool.pageTokens;
+    if (window - 1 > most) throw new UsageError(`window: found ${window}, but the KV cache holds ${most} tokens: give more memory`);
+    const windows = async function* (): AsyncGenerator<ScoredRow> {
+      for (let first = 0; first + 1 < tokens.length; first += window) yield new ScoredRow(tokens.slice(first, first + window), first);
+    };
+    const schedule = diagonalBlock();
+    const run = this.start<WindowScore>(windows(), { schedule, signal }, this.recorder(schedule.name, {}));
+    const scores: WindowScore[] = [];
+    const scores$ = squares(run).pipe(defaultPipeline(run), finishedRows(run));
+    for await (const score of iterated(scores$, () => undefined, () => run.drained)) scores.push(score);
+    // Summed in order of the text, so that the figure does not depend on how the windows were batched.
+    scores.sort((a, b) => a.firstToken - b.firstToken);
+    const scored = scores.reduce((sum, score) => sum + score.tokens, 0);
+    const negativeLogLikelihood = scores.reduce((sum, score) => sum + score.negativeLogLikelihood, 0);
+    return { tokens: scored, negativeLogLikelihood, perplexity: Math.exp(negativeLogLikelihood / scored) };
+  }
+
+  /** Ends all runs with InterruptedError, waits for the device, frees everything. Idempotent. */
+  close(): Promise<void> {
+    this.closing ??= (async () => {
+      const runs = [...this.runs];
+      for (const run of runs) run.fail(new InterruptedError('the engine was closed'));
+      await Promise.all(runs.map((run) => run.drained));
+      await this.device.close();
+    })();
+    return this.closing;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  private async *iterate(rows: RowSource, options: RunOptions): AsyncGenerator<RowResult, void, undefined> {
+    const generation = this.generation(isObservable(rows) ? pulled(rows) : rows, options);
+    yield* iterated(generatedRows(generation), generation.delivered, () => generation.run.drained);
+  }
+
+  private start<Result>(rows: AsyncIterator<RunRow<Result>>, options: StartOptions, recorder: RunRecorder): Run<Result> {
+    const { grid } = this.settled;
+    const run = new Run<Result>({
+      id: this.nextRun++,
+      device: this.device,
+      grid,
+      movement: this.movement,
+      schedule: options.schedule,
+      pool: this.pool,
+      window: options.window ?? WINDOW,
+      feed: new RowFeed(rows, grid.slots * grid.rowsPerSlot),
+      recorder,
+      signal: options.signal,
+    });
+    this.runs.add(run as Run<unknown>);
+    void run.drained.then(() => this.runs.delete(run as Run<unknown>));
+    return run;
+  }
+
+  private recorder(schedule: string, { onProgress, onTrace }: Pick<RunOptions, 'onProgress' | 'onTrace'>): RunRecorder {
+    const { grid, threads, cpuMemoryBytes, pageBytes, reservedBytes, cache, precision } = this.settled;
+    const fixedBytes = reservedBytes - cache.pages * pageBytes;
+    return new RunRecorder({
+      model: this.source.path,
+      policy: {
+        schedule, batchSize: grid.rowsPerSlot, batches: grid.slots, tokensPerSquare: grid.tokensPerSquare, ...ALL_ON_CPU,
+        compressWeights: 'none', compressCache: 'none', cpuAttention: true, threads, precision,
+      },
+      loadSeconds: this.loadSeconds,
+      memory: () => ({
+        cpu: {
+          capacityBytes: cpuMemoryBytes,
+          usedBytes: fixedBytes + this.pool.used * pageBytes,
+          peakBytes: fixedBytes + this.pool.peakUsed * pageBytes,
+        },
+      }),
+      onProgress,
+      onTrace,
+    });
+  }
+
+  private checkOptions(options: RunOptions): void {
+    if (this.closing) throw new UsageError('the engine is closed');
+    try {
+      checkSampling(options);
+    } catch (error) {
+      throw error instanceof RowError ? new UsageError(error.message) : error;
+    }
+    const { logprobs, order, window } = options;
+    const most = this.source.decoder.vocabularySize;
+    if (logprobs !== undefined && !(Number.isSafeInteger(logprobs) && logprobs >= 0 && logprobs <= most)) {
+      throw new UsageError(`logprobs: found ${logprobs}, expected a whole number from 0 to ${most}, the vocabulary`);
+    }
+    if (order !== undefined && !['input', 'completion'].includes(order)) {
+      throw new UsageError(`order: found ${JSON.stringify(order)}, expected input or completion`);
+    }
+    if (window !== undefined && !(Number.isSafeInteger(window) && window >= 1)) {
+      throw new UsageError(`window: found ${window}, expected a whole number of at least 1`);
+    }
+  }
+}
+
+interface StartOptions {
+  readonly schedule: Schedule;
+  readonly window?: number;
+  readonly signal?: AbortSignal | undefined;
+}

@@ -1,0 +1,57 @@
+import type { Observable } from 'rxjs';
+import type { HeadOutput, QueueName, Task, TaskEvent, Tier } from './Task.js';
+
+/** A task completed, well or not. */
+export interface Completion {
+  readonly event: TaskEvent;
+  /** Of a compute task with part `head`. */
+  readonly head?: HeadOutput;
+}
+
+/** How a row's next tokens are chosen, as a device needs to know it. */
+export interface DeviceRow {
+  readonly tokens: readonly number[];
+  /** Most tokens the row will ever hold. */
+  readonly capacityTokens: number;
+  readonly temperature: number;
+  readonly topP: number;
+  readonly topK: number;
+  readonly minP: number;
+  readonly repetitionPenalty: number;
+  readonly seed: number;
+  /** Alternatives to report with each token; -1 for no log-probabilities. */
+  readonly logprobs: number;
+}
+
+/**
+ * Something that executes tasks: the native addon, or a simulation in virtual time. Rows and slots are announced before tasks name them;
+ * everything else about a task is in the task.
+ */
+export interface Device {
+  readonly name: string;
+  readonly queues: readonly QueueName[];
+  /** Where computing happens, and so where a square's inputs have to be. */
+  readonly computeTier: Tier;
+  readonly computeQueue: QueueName;
+
+  /** Queues a task; never waits. Completions are announced later, never inside `submit`. */
+  submit(task: Task): TaskEvent;
+
+  /** Completions in order, in bursts; a device shared by several runs announces all of theirs. Never errors. */
+  readonly completed$: Observable<readonly Completion[]>;
+
+  /** A run announces itself before its first task, with the width of its slots. */
+  openRun(run: number, options: { readonly slots: number; readonly tokensPerSquare: number }): void;
+  /** After the run's last completion: frees what `openRun` took. */
+  closeRun(run: number): void;
+
+  /** `pages`: the KV pages of the row, in order of position, for as long as the row lives. */
+  openRow(run: number, row: number, sequence: DeviceRow, pages: readonly number[]): void;
+  /** Frees the row as soon as no task needs it any more. */
+  closeRow(run: number, row: number): void;
+
+  /** Tasks of the run that have not started complete with an error. */
+  cancelRun(run: number): void;
+
+  close(): Promise<void>;
+}

@@ -1,0 +1,25 @@
+import type { Square } from '../schedules/Square.js';
+import type { HeadOutput, TaskEvent } from './Task.js';
+
+/** What has been issued for a square so far; the stages add to it. */
+export interface SquareEvents {
+  /** Compute waits for these: the loads of weights, cache and activations. */
+  readonly inputs: TaskEvent[];
+  /** The last part of compute. */
+  compute: TaskEvent | undefined;
+  /** Everything that was issued, in order; `synchronize` waits for all of it. */
+  readonly all: TaskEvent[];
+  /** Every further task of the square waits for these too; set by `serialize`. */
+  barrier: readonly TaskEvent[];
+  /** What the head found, once it has run; only in squares of the last layer. */
+  head: HeadOutput | undefined;
+}
+
+/** A square on its way through the stages. */
+export interface IssuedSquare extends Square {
+  readonly events: SquareEvents;
+}
+
+export function issuedSquare(square: Square): IssuedSquare {
+  return { ...square, events: { inputs: [], compute: undefined, all: [], barrier: [], head: undefined } };
+}

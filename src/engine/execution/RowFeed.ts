@@ -1,0 +1,69 @@
+import type { RunRow } from './Run.js';
+
+/**
+ * Rows that wait for a place, pulled from their source a few ahead and no further. The source decides how far it can be pulled: one that
+ * waits stops the feed, and so the run's admission.
+ */
+export class RowFeed<Result> {
+  /** Called after a row has arrived, or the source has ended or failed. */
+  onRow: () => void = () => undefined;
+  /** The source has ended, and no row waits any more. */
+  get ended(): boolean {
+    return this.sourceEnded && this.waiting.length === 0;
+  }
+  failure: Error | undefined;
+
+  private readonly waiting: RunRow<Result>[] = [];
+  private sourceEnded = false;
+  private pulling = false;
+  private closed = false;
+
+  /** @param ahead rows that may wait */
+  constructor(
+    private readonly source: AsyncIterator<RunRow<Result>>,
+    private readonly ahead: number,
+  ) {}
+
+  /** Begins to pull. */
+  start(): void {
+    this.pull();
+  }
+
+  peek(): RunRow<Result> | undefined {
+    return this.waiting[0];
+  }
+
+  take(): void {
+    this.waiting.shift();
+    this.pull();
+  }
+
+  /** Stops pulling and tells the source so. */
+  close(): void {
+    if (this.closed) return;
+    this.closed = true;
+    this.waiting.length = 0;
+    if (!this.sourceEnded) this.source.return?.().catch(() => undefined);
+  }
+
+  private pull(): void {
+    if (this.pulling || this.sourceEnded || this.closed || this.waiting.length >= this.ahead) return;
+    this.pulling = true;
+    this.source.next().then(
+      (step) => {
+        this.pulling = false;
+        if (this.closed) return;
+        if (step.done === true) this.sourceEnded = true;
+        else this.waiting.push(step.value);
+        this.onRow();
+        this.pull();
+      },
+      (error: unknown) => {
+        this.pulling = false;
+        this.sourceEnded = true;
+        this.failure = error instanceof Error ? error : new Error(String(error));
+        this.onRow();
+      },
+    );
+  }
+}

@@ -1,0 +1,317 @@
+import type { Subscriber } from 'rxjs';
+import { InterruptedError } from '../../errors/InterruptedError.js';
+import { ScheduleError } from '../../errors/ScheduleError.js';
+import type { Move, Movement } from '../memory/movement.js';
+import type { PagePool, PageReservation } from '../memory/PagePool.js';
+import { PathChecker } from '../schedules/PathChecker.js';
+import type { AdmittedRow, Schedule } from '../schedules/Schedule.js';
+import type { Grid, RowId, Square } from '../schedules/Square.js';
+import type { Completion, Device, DeviceRow } from './Device.js';
+import { issuedSquare, type IssuedSquare } from './IssuedSquare.js';
+import type { RowFeed } from './RowFeed.js';
+import type { RunRecorder } from './RunRecorder.js';
+import type { HeadOutput, Task, TaskEvent, TaskName } from './Task.js';
+
+/** A row as a run sees it; what its tokens mean is the caller's business. */
+export interface RunRow<Result> {
+  readonly sequence: DeviceRow;
+  /** Most tokens that will be sampled; 0 for a row that is only scored. */
+  readonly newTokens: number;
+  /** Takes what the head found for the row; a result when that was the end of it. */
+  accept(head: HeadOutput, row: RowId): Result | undefined;
+}
+
+/** What the stage operators need to know of a run. */
+export interface StageContext {
+  readonly grid: Grid;
+  readonly device: Device;
+  readonly movement: Movement;
+  /** Submits one task for the square and notes its event there. */
+  issue(square: IssuedSquare, task: Pick<Task, 'name' | 'queue' | 'after'> & Partial<Pick<Task, 'part' | 'bytes' | 'from' | 'to'>>): TaskEvent;
+  /** Submits the hops of some routes; returns the last event of each. */
+  issueMoves(square: IssuedSquare, name: TaskName, routes: readonly (readonly Move[])[], after: readonly TaskEvent[]): TaskEvent[];
+}
+
+export interface RunSetup<Result> {
+  readonly id: number;
+  readonly device: Device;
+  readonly grid: Grid;
+  readonly movement: Movement;
+  readonly schedule: Schedule;
+  readonly pool: PagePool;
+  /** Squares that may be under way at once. */
+  readonly window: number;
+  readonly feed: RowFeed<Result>;
+  readonly recorder: RunRecorder;
+  readonly signal?: AbortSignal | undefined;
+}
+
+interface LiveRow<Result> {
+  readonly row: RunRow<Result>;
+  readonly reservation: PageReservation;
+  /** Squares under way that hold the row. */
+  uses: number;
+  /** Its result is out; squares that were planned before may still hold it. */
+  ended: boolean;
+  /** No square that is still to come holds it. */
+  forgotten: boolean;
+}
+
+/**
+ * One pass of rows through a device: admits rows as memory allows, asks the schedule for squares, lets as many of them into the stages as the
+ * window has credits, and turns what the head finds into results. It owns everything that the rows hold, and gives all of it back.
+ */
+export class Run<Result> implements StageContext {
+  readonly grid: Grid;
+  readonly device: Device;
+  readonly movement: Movement;
+  /** Resolved when nothing of the run is left on the device. */
+  readonly drained: Promise<void>;
+
+  private readonly checker: PathChecker;
+  private readonly live = new Map<RowId, LiveRow<Result>>();
+  private scheduleState: unknown;
+  private squares: Iterator<Square> | undefined;
+  private ended = new Set<RowId>();
+  private nextRow = 0;
+  private credits: number;
+  private outstanding = 0;
+  private subscriber: Subscriber<IssuedSquare> | undefined;
+  private pumping = false;
+  private pumpAsked = false;
+  private closed = false;
+  private isDrained = false;
+  private resolveDrained: () => void = () => undefined;
+  private readonly stops: (() => void)[] = [];
+
+  constructor(private readonly setup: RunSetup<Result>) {
+    this.grid = setup.grid;
+    this.device = setup.device;
+    this.movement = setup.movement;
+    this.credits = setup.window;
+    this.checker = new PathChecker(setup.grid);
+    this.scheduleState = setup.schedule.start(setup.grid);
+    this.drained = new Promise((resolve) => (this.resolveDrained = resolve));
+    this.device.openRun(setup.id, { slots: setup.grid.slots, tokensPerSquare: setup.grid.tokensPerSquare });
+    const completions = this.device.completed$.subscribe((burst) => {
+      setup.recorder.timed(() => {
+        this.complete(burst);
+      });
+    });
+    const releases = setup.pool.released$.subscribe(() => {
+      this.askPump();
+    });
+    setup.feed.onRow = () => {
+      this.askPump();
+    };
+    const abort = (): void => {
+      this.fail(new InterruptedError(setup.signal?.reason));
+    };
+    setup.signal?.addEventListener('abort', abort, { once: true });
+    this.stops.push(
+      () => {
+        completions.unsubscribe();
+      },
+      () => {
+        releases.unsubscribe();
+      },
+      () => setup.signal?.removeEventListener('abort', abort),
+    );
+  }
+
+  /** Whether anybody waits for the run's squares; `squares(run)` calls this once. */
+  connect(subscriber: Subscriber<IssuedSquare>): void {
+    if (this.subscriber) throw new RangeError('the squares of a run can be subscribed to once');
+    this.subscriber = subscriber;
+    if (this.setup.signal?.aborted) this.fail(new InterruptedError(this.setup.signal.reason));
+    else this.setup.feed.start();
+  }
+
+  issue(square: IssuedSquare, task: Parameters<StageContext['issue']>[1]): TaskEvent {
+    const { pass, layer, slot, rows, events } = square;
+    const after = events.barrier.length > 0 ? [...task.after, ...events.barrier] : task.after;
+    const event = this.device.submit({ bytes: 0, ...task, run: this.setup.id, pass, layer, slot, rows, after });
+    this.outstanding++;
+    events.all.push(event);
+    return event;
+  }
+
+  issueMoves(square: IssuedSquare, name: TaskName, routes: readonly (readonly Move[])[], after: readonly TaskEvent[]): TaskEvent[] {
+    return routes.flatMap((route) => {
+      let last: TaskEvent | undefined;
+      for (const move of route) last = this.issue(square, { name, ...move, after: last ? [last] : after });
+      return last ? [last] : [];
+    });
+  }
+
+  /** Called for every square that has passed all stages: returns its credit, and the results of rows that ended with it. */
+  retire(square: IssuedSquare): Result[] {
+    const results: Result[] = [];
+    const { head } = square.events;
+    this.credits++;
+    for (const { row } of square.rows) {
+      const live = this.live.get(row);
+      if (!live) continue;
+      live.uses--;
+      if (head && !live.ended) {
+        const result = live.row.accept(head, row);
+        if (result !== undefined) {
+          results.push(result);
+          live.ended = true;
+          this.ended.add(row);
+        }
+      }
+      this.releaseIfUnused(row, live);
+    }
+    this.setup.recorder.rows(this.live.size);
+    this.askPump();
+    return results;
+  }
+
+  /** Ends the run before its time: nothing more is issued, `drained` follows when the device is done with what was. Idempotent. */
+  close(): void {
+    if (this.closed) return;
+    this.closed = true;
+    this.setup.feed.close();
+    for (const stop of this.stops.slice(1)) stop();
+    this.device.cancelRun(this.setup.id);
+    this.finishDraining();
+  }
+
+  /** Ends the run with an error. */
+  fail(error: Error): void {
+    if (this.closed) return;
+    this.close();
+    this.subscriber?.error(error);
+  }
+
+  private complete(burst: readonly Completion[]): void {
+    for (const { event } of burst) {
+      if (event.task.run !== this.setup.id) continue;
+      this.outstanding--;
+      this.setup.recorder.completed(event);
+    }
+    if (this.closed) this.finishDraining();
+  }
+
+  private releaseIfUnused(row: RowId, live: LiveRow<Result>): void {
+    if (!live.forgotten || live.uses > 0) return;
+    this.live.delete(row);
+    this.device.closeRow(this.setup.id, row);
+    live.reservation.release();
+  }
+
+  private askPump(): void {
+    if (this.pumpAsked || this.closed) return;
+    this.pumpAsked = true;
+    // One turn later, so that a burst of arrivals or completions is seen as one.
+    setImmediate(() => {
+      this.pumpAsked = false;
+      this.setup.recorder.timed(() => {
+        this.pump();
+      });
+    });
+  }
+
+  /** Lets squares into the stages while there are credits. */
+  private pump(): void {
+    const { subscriber } = this;
+    if (this.pumping || this.closed || !subscriber) return;
+    this.pumping = true;
+    try {
+      while (this.credits > 0 && !subscriber.closed) {
+        const square = this.nextSquare();
+        if (!square) break;
+        this.checker.accept(square);
+        this.credits--;
+        for (const { row } of square.rows) {
+          const live = this.live.get(row);
+          if (live) live.uses++;
+        }
+        subscriber.next(issuedSquare(square));
+      }
+    } catch (error) {
+      this.fail(error instanceof Error ? error : new Error(String(error)));
+    } finally {
+      this.pumping = false;
+    }
+    if (this.live.size > 0 && this.credits === this.setup.window && !this.closed) {
+      const rows = [...this.live.keys()].slice(0, 3).join(', ');
+      this.fail(new ScheduleError('complete', `the schedule has no square left, but rows (${rows}, …) are not complete`));
+    }
+    if (this.setup.feed.failure) this.fail(this.setup.feed.failure);
+    else if (this.setup.feed.ended && this.live.size === 0 && this.credits === this.setup.window) this.finish();
+  }
+
+  private finish(): void {
+    if (this.closed) return;
+    this.close();
+    this.subscriber?.complete();
+  }
+
+  private nextSquare(): Square | undefined {
+    for (;;) {
+      const square = this.squares?.next();
+      if (square && square.done !== true) return square.value;
+      this.squares = undefined;
+      this.forgetEnded();
+      const admitted = this.admit();
+      if (admitted.length === 0 && this.live.size === 0) return undefined;
+      const { state, squares } = this.setup.schedule.next(this.scheduleState, { admitted, ended: this.ended });
+      this.ended = new Set();
+      this.scheduleState = state;
+      this.squares = squares[Symbol.iterator]();
+      const first = this.squares.next();
+      if (first.done !== true) return first.value;
+      return undefined;
+    }
+  }
+
+  /** No square of a sweep is left, and the next sweep is planned without the rows that ended: what they hold is free once nothing under way uses it. */
+  private forgetEnded(): void {
+    for (const row of this.ended) {
+      const live = this.live.get(row);
+      if (!live) continue;
+      live.forgotten = true;
+      this.checker.release(row);
+      this.releaseIfUnused(row, live);
+    }
+  }
+
+  /** Takes waiting rows for which there are places and memory, in order of arrival. */
+  private admit(): AdmittedRow[] {
+    const { feed, pool, schedule, device, id } = this.setup;
+    const admitted: AdmittedRow[] = [];
+    const free = schedule.free(this.scheduleState, this.ended);
+    while (admitted.length < free) {
+      const waiting = feed.peek();
+      if (!waiting) break;
+      const { sequence, newTokens } = waiting;
+      const pages = pool.pagesFor(Math.max(1, sequence.tokens.length + newTokens - 1));
+      if (!pool.canReserve(pages)) break;
+      feed.take();
+      const row = this.nextRow++;
+      const reservation = pool.reserve(pages);
+      device.openRow(id, row, sequence, reservation.pages);
+      this.live.set(row, { row: waiting, reservation, uses: 0, ended: false, forgotten: false });
+      const admission = { row, promptTokens: sequence.tokens.length, newTokens };
+      this.checker.admit(admission);
+      admitted.push(admission);
+      this.setup.recorder.prompt(sequence.tokens.length);
+    }
+    return admitted;
+  }
+
+  private finishDraining(): void {
+    if (this.outstanding > 0 || this.isDrained) return;
+    this.isDrained = true;
+    this.stops[0]?.();
+    for (const [row, { reservation }] of this.live) {
+      this.device.closeRow(this.setup.id, row);
+      reservation.release();
+    }
+    this.live.clear();
+    this.device.closeRun(this.setup.id);
+    this.resolveDrained();
+  }
+}

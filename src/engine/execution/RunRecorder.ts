@@ -1,0 +1,173 @@
+import type { Progress, RunStats, TraceEvent } from '../../RunStats.js';
+import { QUEUE_NAMES, type QueueName, type TaskEvent } from './Task.js';
+
+/** Where the numbers come from that the recorder cannot count itself. */
+export interface RecorderSetup {
+  readonly model: string;
+  readonly policy: Readonly<Record<string, unknown>>;
+  readonly loadSeconds: number;
+  /** Bytes in use and capacity of each tier, now. */
+  readonly memory: () => Readonly<Record<string, { readonly capacityBytes: number; readonly usedBytes: number; readonly peakBytes: number }>>;
+  readonly onProgress?: ((progress: Progress) => void) | undefined;
+  readonly onTrace?: ((event: TraceEvent) => void) | undefined;
+}
+
+const MEASURED = { load_weight: 'weights', load_cache: 'cache', store_cache: 'cache', load_activation: 'activations', store_activation: 'activations' } as const;
+const PROGRESS_SECONDS = 0.1;
+/** The rate in a progress report is that of this many seconds. */
+const RATE_SECONDS = 5;
+
+/** Counts what a run does: statistics, progress, trace. Cheap enough to be always on. */
+export class RunRecorder {
+  private readonly startedAt = performance.now() / 1000;
+  private readonly queues = new Map<QueueName, { busySeconds: number; tasks: number; bytes: number }>();
+  private readonly bytes = { weights: {} as Record<string, number>, cache: {} as Record<string, number>, activations: {} as Record<string, number> };
+  private prefillSeconds = 0;
+  private decodeSeconds = 0;
+  private promptTokens = 0;
+  private generatedTokens = 0;
+  private done = 0;
+  private failed = 0;
+  private active = 0;
+  private ownSeconds = 0;
+  private depth = 0;
+  private lastProgress = 0;
+  private readonly rates: { at: number; tokens: number }[] = [];
+  private readonly shares = new WeakMap<object, { prompt: number; decode: number }>();
+  private readonly tracedBytes = new Map<string, number>();
+
+  constructor(private readonly setup: RecorderSetup) {
+    if (setup.onTrace) {
+      QUEUE_NAMES.forEach((name, tid) => this.setup.onTrace?.({ name: 'thread_name', ph: 'M', ts: 0, pid: 1, tid, args: { name } }));
+    }
+  }
+
+  /** Runs work of the JavaScript thread and counts its time as orchestration. */
+  timed<T>(work: () => T): T {
+    if (this.depth > 0) return work();
+    this.depth++;
+    const start = performance.now();
+    try {
+      return work();
+    } finally {
+      this.depth--;
+      this.ownSeconds += (performance.now() - start) / 1000;
+    }
+  }
+
+  completed(event: TaskEvent): void {
+    const { task, timing } = event;
+    if (!timing || event.error) return;
+    const seconds = timing.end - timing.start;
+    let queue = this.queues.get(task.queue);
+    if (!queue) this.queues.set(task.queue, (queue = { busySeconds: 0, tasks: 0, bytes: 0 }));
+    queue.busySeconds += seconds;
+    queue.tasks++;
+    queue.bytes += task.bytes;
+    if (task.name === 'compute') {
+      const share = this.shareOf(task);
+      this.prefillSeconds += (seconds * share.prompt) / Math.max(1, share.prompt + share.decode);
+      this.decodeSeconds += (seconds * share.decode) / Math.max(1, share.prompt + share.decode);
+    } else if (task.name !== 'synchronize') {
+      const links = this.bytes[MEASURED[task.name]];
+      const link = `${task.from ?? '?'}→${task.to ?? '?'}`;
+      links[link] = (links[link] ?? 0) + task.bytes;
+    }
+    this.trace(event);
+  }
+
+  prompt(tokens: number): void {
+    this.promptTokens += tokens;
+  }
+
+  /** A token was added to a row. */
+  token(): void {
+    this.generatedTokens++;
+  }
+
+  /** A row ended. */
+  row(failed: boolean): void {
+    if (failed) this.failed++;
+    else this.done++;
+  }
+
+  /** How many rows are being generated now. */
+  rows(active: number): void {
+    this.active = active;
+    const now = performance.now() / 1000;
+    if (this.setup.onProgress && now - this.lastProgress >= PROGRESS_SECONDS) {
+      this.lastProgress = now;
+      this.setup.onProgress(this.progress());
+    }
+  }
+
+  progress(): Progress {
+    const now = performance.now() / 1000;
+    this.rates.push({ at: now, tokens: this.generatedTokens });
+    while ((this.rates[1]?.at ?? now) < now - RATE_SECONDS) this.rates.shift();
+    const from = this.rates.length > 1 ? this.rates[0] : { at: this.startedAt, tokens: 0 };
+    const span = now - (from?.at ?? now);
+    return {
+      rowsDone: this.done,
+      rowsFailed: this.failed,
+      rowsActive: this.active,
+      promptTokens: this.promptTokens,
+      generatedTokens: this.generatedTokens,
+      seconds: now - this.startedAt,
+      tokensPerSecond: span > 0 ? (this.generatedTokens - (from?.tokens ?? 0)) / span : 0,
+    };
+  }
+
+  stats(): RunStats {
+    const wall = performance.now() / 1000 - this.startedAt;
+    const rate = (tokens: number): number => (wall > 0 ? tokens / wall : 0);
+    const memory = this.setup.memory();
+    return {
+      model: this.setup.model,
+      policy: this.setup.policy,
+      rows: { done: this.done, failed: this.failed },
+      tokens: { prompt: this.promptTokens, generated: this.generatedTokens },
+      seconds: { wall: wall + this.setup.loadSeconds, load: this.setup.loadSeconds, prefill: this.prefillSeconds, decode: this.decodeSeconds },
+      tokensPerSecond: { generated: rate(this.generatedTokens), prompt: rate(this.promptTokens) },
+      bytes: this.bytes,
+      queues: Object.fromEntries(this.queues),
+      memory: Object.fromEntries(Object.entries(memory).map(([tier, { capacityBytes, peakBytes }]) => [tier, { capacityBytes, peakBytes }])),
+      residentPeakBytes: process.resourceUsage().maxRSS * 1024,
+      orchestration: { seconds: this.ownSeconds, fractionOfWall: wall > 0 ? this.ownSeconds / wall : 0 },
+    };
+  }
+
+  /** How a task's tokens divide into prompt and decode; squares of one pass and slot share the rows, so this is computed once for all layers. */
+  private shareOf({ rows }: TaskEvent['task']): { prompt: number; decode: number } {
+    let share = this.shares.get(rows);
+    if (!share) {
+      share = { prompt: 0, decode: 0 };
+      for (const { tokens, firstPosition, head } of rows) {
+        if (tokens === 1 && firstPosition > 0 && head === 'sample') share.decode++;
+        else share.prompt += tokens;
+      }
+      this.shares.set(rows, share);
+    }
+    return share;
+  }
+
+  private trace({ task, timing }: TaskEvent): void {
+    const { onTrace } = this.setup;
+    if (!onTrace || !timing) return;
+    const { pass, layer, slot, part, rows, bytes, from, to } = task;
+    onTrace({
+      name: task.name,
+      ph: 'X',
+      ts: timing.start * 1e6,
+      dur: (timing.end - timing.start) * 1e6,
+      pid: 1,
+      tid: QUEUE_NAMES.indexOf(task.queue),
+      args: { pass, layer, slot, ...(part && { part }), rows: rows.map((range) => [range.row, range.firstPosition, range.tokens]), bytes, from, to },
+    });
+    for (const [tier, { usedBytes }] of Object.entries(this.setup.memory())) {
+      if (this.tracedBytes.get(tier) === usedBytes) continue;
+      this.tracedBytes.set(tier, usedBytes);
+      onTrace({ name: `${tier} bytes`, ph: 'C', ts: timing.end * 1e6, pid: 1, tid: 0, args: { used: usedBytes } });
+    }
+  }
+}

@@ -1,0 +1,64 @@
+import type { RowId, RowRange } from '../schedules/Square.js';
+
+/** The tasks of a square, by FlexGen's names (algorithm 1). */
+export const TASK_NAMES = ['load_weight', 'load_cache', 'load_activation', 'compute', 'store_activation', 'store_cache', 'synchronize'] as const;
+export type TaskName = (typeof TASK_NAMES)[number];
+
+export type Tier = 'gpu' | 'cpu' | 'disk';
+
+/** FIFO queues of a device. Tasks of one queue run in the order in which they were submitted; tasks of different queues overlap. */
+export const QUEUE_NAMES = ['gpu-compute', 'cpu-compute', 'host-to-device', 'device-to-host', 'disk-read', 'disk-write'] as const;
+export type QueueName = (typeof QUEUE_NAMES)[number];
+
+/** Parts of a square's compute: tasks of their own, so that attention may run where the pages are. */
+export type ComputePart = 'embed' | 'project' | 'attend' | 'finish' | 'head';
+
+/** One unit of work for one queue. Plain data: a device decides what it means. */
+export interface Task {
+  /** Which run it belongs to; unique on the device. */
+  readonly run: number;
+  readonly name: TaskName;
+  readonly part?: ComputePart;
+  readonly queue: QueueName;
+  readonly pass: number;
+  readonly layer: number;
+  readonly slot: number;
+  /** The rows it is for; the squares of one (pass, slot) share one array. */
+  readonly rows: readonly RowRange[];
+  /** Bytes that move; 0 for compute. */
+  readonly bytes: number;
+  readonly from?: Tier;
+  readonly to?: Tier;
+  /** It starts when all of these have completed. */
+  readonly after: readonly TaskEvent[];
+}
+
+/** What `submit` returns: the completion of one task. */
+export interface TaskEvent {
+  /** From 1, increasing in order of submission on one device. */
+  readonly id: number;
+  readonly task: Task;
+  /** Seconds on the clock of performance.now(), or virtual seconds; undefined until completed. */
+  readonly timing: { readonly start: number; readonly end: number } | undefined;
+  /** Why it failed; undefined while pending or when fine. */
+  readonly error: Error | undefined;
+}
+
+/** What the head found for the rows of a batch that sampled or scored. */
+export interface HeadOutput {
+  readonly sampled: ReadonlyMap<RowId, SampledToken>;
+  /** Log-probabilities of a row's own next tokens, one for each position of its range that has one. */
+  readonly scored: ReadonlyMap<RowId, Float32Array>;
+}
+
+export interface SampledToken {
+  readonly token: number;
+  /** NaN where the row asked for none. */
+  readonly logprob: number;
+  readonly top: readonly { readonly token: number; readonly logprob: number }[];
+}
+
+/** Words for a task in messages. */
+export function describeTask({ name, part, pass, layer, slot }: Pick<Task, 'name' | 'part' | 'pass' | 'layer' | 'slot'>): string {
+  return `${name}${part === undefined ? '' : ` (${part})`} pass ${pass} layer ${layer} slot ${slot}`;
+}

@@ -1,0 +1,83 @@
+import { squareTokens, type Square } from '../schedules/Square.js';
+import type { QueueName, Tier } from '../execution/Task.js';
+
+/** What share of something lives on which tier; the shares sum to 1. */
+export type TierShares = Readonly<Record<Tier, number>>;
+
+/** Where weights, KV cache and activations live (the nine percentages of FlexGen's policy). */
+export interface Placement {
+  readonly weights: TierShares;
+  readonly cache: TierShares;
+  readonly activations: TierShares;
+}
+
+export const ALL_ON_CPU: Placement = {
+  weights: { gpu: 0, cpu: 1, disk: 0 },
+  cache: { gpu: 0, cpu: 1, disk: 0 },
+  activations: { gpu: 0, cpu: 1, disk: 0 },
+};
+
+/** Bytes of what moves. */
+export interface ModelBytes {
+  /** Weights of one layer. */
+  readonly layerWeights: number;
+  /** Keys and values of one token in one layer. */
+  readonly tokenCache: number;
+  /** Hidden state of one token. */
+  readonly tokenActivations: number;
+}
+
+/** One hop over one link. */
+export interface Move {
+  readonly queue: QueueName;
+  readonly from: Tier;
+  readonly to: Tier;
+  readonly bytes: number;
+}
+
+const ORDER: readonly Tier[] = ['disk', 'cpu', 'gpu'];
+const LINKS: Readonly<Record<string, QueueName>> = {
+  'disk>cpu': 'disk-read', 'cpu>gpu': 'host-to-device', 'gpu>cpu': 'device-to-host', 'cpu>disk': 'disk-write',
+};
+
+/** The hops that bring `bytes` spread over the tiers to the compute tier, nearest tier first; hops of one list item follow each other. */
+function hops(shares: TierShares, bytes: number, compute: Tier, direction: 'load' | 'store'): Move[][] {
+  const routes: Move[][] = [];
+  for (const tier of ORDER) {
+    const share = Math.round(bytes * shares[tier]);
+    if (tier === compute || share === 0) continue;
+    const [from, to] = direction === 'load' ? [tier, compute] : [compute, tier];
+    const step = ORDER.indexOf(to) > ORDER.indexOf(from) ? 1 : -1;
+    const route: Move[] = [];
+    for (let i = ORDER.indexOf(from); i !== ORDER.indexOf(to); i += step) {
+      const [a, b] = [ORDER[i], ORDER[i + step]];
+      const queue = LINKS[`${a}>${b}`];
+      if (a !== undefined && b !== undefined && queue !== undefined) route.push({ queue, from: a, to: b, bytes: share });
+    }
+    routes.push(route);
+  }
+  return routes;
+}
+
+/** What the stages have to move for a square under a placement. Each route's hops follow one another; routes are independent. */
+export interface Movement {
+  loadWeight(square: Square): Move[][];
+  loadCache(square: Square): Move[][];
+  storeCache(square: Square): Move[][];
+  loadActivation(square: Square): Move[][];
+  storeActivation(square: Square): Move[][];
+}
+
+/** Movements under a placement. Pure. The bytes are those of FlexGen's cost model: whole contexts are loaded, new tokens stored. */
+export function movement(placement: Placement, bytes: ModelBytes, compute: Tier, layers: number): Movement {
+  const context = (square: Square): number => square.rows.reduce((sum, range) => sum + range.firstPosition, 0);
+  return {
+    loadWeight: () => hops(placement.weights, bytes.layerWeights, compute, 'load'),
+    loadCache: (square) => hops(placement.cache, bytes.tokenCache * context(square), compute, 'load'),
+    storeCache: (square) => hops(placement.cache, bytes.tokenCache * squareTokens(square), compute, 'store'),
+    // The first layer's inputs are embedded where computing happens, the last layer's outputs are sampled there.
+    loadActivation: (square) => (square.layer === 0 ? [] : hops(placement.activations, bytes.tokenActivations * squareTokens(square), compute, 'load')),
+    storeActivation: (square) =>
+      square.layer === layers - 1 ? [] : hops(placement.activations, bytes.tokenActivations * squareTokens(square), compute, 'store'),
+  };
+}

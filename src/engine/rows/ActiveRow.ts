@@ -1,0 +1,108 @@
+import { StopMatcher } from '../../model/StopMatcher.js';
+import type { Tokenizer } from '../../model/Tokenizer.js';
+import type { FinishReason, RowResult, TokenLogprob } from '../../Row.js';
+import type { DeviceRow } from '../execution/Device.js';
+import type { RunRow } from '../execution/Run.js';
+import type { HeadOutput, SampledToken } from '../execution/Task.js';
+import type { RowId } from '../schedules/Square.js';
+import type { PreparedRow } from './prepareRow.js';
+
+/** What a row carries from input to output. */
+export interface RowIdentity {
+  readonly id: string | number;
+  readonly index: number;
+  /** Order of arrival within the run. */
+  readonly sequence: number;
+  readonly carry?: Readonly<Record<string, unknown>>;
+}
+
+export interface TextRules {
+  readonly ignoreEos: boolean;
+  /** Alternatives to report with each token; undefined for no log-probabilities. */
+  readonly logprobs: number | undefined;
+}
+
+/** A result, and its place in the order of input. */
+export interface OrderedResult {
+  readonly sequence: number;
+  readonly result: RowResult;
+}
+
+/** Who counts tokens and rows. */
+export interface RowCounter {
+  token(): void;
+  row(failed: boolean): void;
+}
+
+/** A row in the engine: its answer so far, and when it ends. */
+export class ActiveRow implements RunRow<OrderedResult> {
+  readonly sequence: DeviceRow;
+  private readonly tokens: number[] = [];
+  private readonly logprobs: (TokenLogprob & { top: readonly TokenLogprob[] })[] = [];
+  private readonly stream: ReturnType<Tokenizer['stream']>;
+  private readonly matcher: StopMatcher | undefined;
+  private text = '';
+
+  constructor(
+    private readonly identity: RowIdentity,
+    private readonly prepared: PreparedRow,
+    private readonly tokenizer: Tokenizer,
+    private readonly rules: TextRules,
+    private readonly counter: RowCounter,
+  ) {
+    this.stream = tokenizer.stream();
+    this.matcher = prepared.stop.length > 0 ? new StopMatcher(prepared.stop) : undefined;
+    const { tokens, maxNewTokens, temperature, topP, topK, minP, repetitionPenalty, seed } = prepared;
+    const capacityTokens = tokens.length + maxNewTokens;
+    this.sequence = { tokens, capacityTokens, temperature, topP, topK, minP, repetitionPenalty, seed, logprobs: rules.logprobs ?? -1 };
+  }
+
+  get newTokens(): number {
+    return this.prepared.maxNewTokens;
+  }
+
+  accept(head: HeadOutput, row: RowId): OrderedResult | undefined {
+    const sampled = head.sampled.get(row);
+    const result = sampled && this.push(sampled);
+    return result && { sequence: this.identity.sequence, result };
+  }
+
+  /** Takes the next token; a result when that was the row's last. */
+  private push(sampled: SampledToken): RowResult | undefined {
+    if (!this.rules.ignoreEos && this.tokenizer.endTokens.has(sampled.token)) return this.finish('stop', false);
+    this.tokens.push(sampled.token);
+    this.counter.token();
+    if (this.rules.logprobs !== undefined) this.logprobs.push({ token: sampled.token, logprob: sampled.logprob, top: sampled.top });
+    if (this.append(this.stream.push(sampled.token))) return this.finish('stop', true);
+    return this.tokens.length >= this.prepared.maxNewTokens ? this.finish('length', false) : undefined;
+  }
+
+  /** Adds text; true if a stop string has been found in it. */
+  private append(piece: string): boolean {
+    if (!this.matcher) {
+      this.text += piece;
+      return false;
+    }
+    const { text, stopped } = this.matcher.push(piece);
+    this.text += text;
+    return stopped;
+  }
+
+  private finish(reason: FinishReason, stopped: boolean): RowResult {
+    // The last bytes of the stream may still complete a stop string.
+    if (!stopped && this.append(this.stream.end())) reason = 'stop';
+    else if (!stopped && this.matcher) this.text += this.matcher.end();
+    this.counter.row(false);
+    const { id, index, carry } = this.identity;
+    return {
+      id,
+      index,
+      text: this.text,
+      tokens: this.tokens,
+      finishReason: reason,
+      usage: { promptTokens: this.prepared.tokens.length, completionTokens: this.tokens.length },
+      ...(this.rules.logprobs !== undefined && { logprobs: this.logprobs }),
+      ...(carry && { row: carry }),
+    };
+  }
+}

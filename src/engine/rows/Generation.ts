@@ -1,0 +1,31 @@
+import type { Observable } from 'rxjs';
+import type { GenerateOptions, RowInput } from '../../Row.js';
+import type { Run, StageContext } from '../execution/Run.js';
+import type { IssuedSquare } from '../execution/IssuedSquare.js';
+import type { Schedule } from '../schedules/Schedule.js';
+import type { OrderedResult } from './ActiveRow.js';
+
+/** Options of one run: those of its rows, and how the run is composed. */
+export interface RunOptions extends GenerateOptions {
+  /** The order of squares. Default `diagonalBlock()`. */
+  readonly schedule?: Schedule;
+  /** The stages that squares pass. Default `defaultPipeline`. */
+  readonly pipeline?: (run: StageContext) => (squares$: Observable<IssuedSquare>) => Observable<IssuedSquare>;
+  /** Squares that may be under way at once. Default 8. */
+  readonly window?: number;
+}
+
+/** Everything that generating for one stream of rows takes, ready to be composed: nothing happens before `run`'s squares are subscribed to. */
+export interface Generation {
+  readonly run: Run<OrderedResult>;
+  readonly options: RunOptions;
+  /** Rows that were refused. */
+  readonly rejected$: Observable<OrderedResult>;
+  /** To be called for every result that the consumer has taken: until then it counts as in flight. */
+  delivered(): void;
+}
+
+/** What can start generations: an engine. */
+export interface GenerationSource {
+  generation(rows: AsyncIterable<RowInput> | Iterable<RowInput>, options?: RunOptions): Generation;
+}

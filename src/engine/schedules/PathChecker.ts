@@ -1,0 +1,88 @@
+import { ScheduleError } from '../../errors/ScheduleError.js';
+import type { AdmittedRow } from './Schedule.js';
+import { squareTokens, type Grid, type RowId, type RowRange, type Square } from './Square.js';
+
+interface RowPath {
+  readonly promptTokens: number;
+  readonly positions: number;
+  readonly scored: boolean;
+  /** For each layer, positions that have been computed (or issued to be): all below this one. */
+  readonly done: Int32Array;
+}
+
+/**
+ * Judges squares one by one, in the order in which they are computed: is each row's left neighbour done (same row, previous layer; same
+ * row, previous token), and is nothing computed twice or left out (FlexGen, section 4.1)? Cheap enough to run beside every job.
+ */
+export class PathChecker {
+  private readonly rows = new Map<RowId, RowPath>();
+
+  constructor(private readonly grid: Grid) {}
+
+  admit({ row, promptTokens, newTokens }: AdmittedRow): void {
+    if (this.rows.has(row)) throw new ScheduleError('complete', `row ${row} was admitted twice`);
+    this.rows.set(row, { promptTokens, positions: promptTokens + newTokens - 1, scored: newTokens === 0, done: new Int32Array(this.grid.layers) });
+  }
+
+  /** @throws ScheduleError naming the constraint that the square breaks; nothing of it then counts as done. */
+  accept(square: Square): void {
+    const { layer, slot } = square;
+    if (!(layer >= 0 && layer < this.grid.layers)) throw new ScheduleError('complete', `square has layer ${layer} of ${this.grid.layers}`);
+    if (!(slot >= 0 && slot < this.grid.slots)) throw new ScheduleError('capacity', `square has slot ${slot} of ${this.grid.slots}`);
+    if (square.rows.length === 0 || square.rows.length > this.grid.rowsPerSlot) {
+      throw new ScheduleError('capacity', `a square holds ${square.rows.length} rows, at least 1 and at most ${this.grid.rowsPerSlot} are allowed`);
+    }
+    const tokens = squareTokens(square);
+    if (!(tokens <= this.grid.tokensPerSquare)) {
+      throw new ScheduleError('capacity', `a square advances ${tokens} tokens, at most ${this.grid.tokensPerSquare} are allowed`);
+    }
+    const seen = new Set<RowId>();
+    for (const range of square.rows) {
+      if (seen.has(range.row)) throw new ScheduleError('left-neighbour', `row ${range.row} stands twice in one square`);
+      seen.add(range.row);
+      this.check(square, range);
+    }
+    for (const range of square.rows) {
+      const path = this.rows.get(range.row);
+      if (path) path.done[layer] = range.firstPosition + range.tokens;
+    }
+  }
+
+  /** Positions of the row that have not passed every layer yet; 0 when its path is complete. */
+  missing(row: RowId): number {
+    const path = this.rows.get(row);
+    return path ? path.positions - Math.min(...path.done) : 0;
+  }
+
+  /** The row ended; no later square may hold it. */
+  release(row: RowId): void {
+    this.rows.delete(row);
+  }
+
+  private check({ layer }: Square, range: RowRange): void {
+    const path = this.rows.get(range.row);
+    if (!path) throw new ScheduleError('lifetime', `row ${range.row} is computed before its admission or after its end`);
+    const { firstPosition, tokens } = range;
+    const end = firstPosition + tokens;
+    const where = `row ${range.row}, layer ${layer}, positions ${firstPosition} to ${end - 1}`;
+    if (!(Number.isSafeInteger(firstPosition) && Number.isSafeInteger(tokens) && tokens >= 1)) {
+      throw new ScheduleError('complete', `${where}: not a range of positions`);
+    }
+    const doneHere = path.done[layer] ?? 0;
+    if (firstPosition < doneHere) throw new ScheduleError('complete', `${where}: computed a second time`);
+    if (firstPosition > doneHere) throw new ScheduleError('left-neighbour', `${where}: position ${doneHere} of this layer has not been computed`);
+    if (end > path.positions) throw new ScheduleError('complete', `${where}: the row has ${path.positions} positions`);
+    if (layer > 0 && (path.done[layer - 1] ?? 0) < end) {
+      throw new ScheduleError('left-neighbour', `${where}: layer ${layer - 1} has been computed up to position ${path.done[layer - 1] ?? 0} only`);
+    }
+    if (layer === 0 && end > path.promptTokens) {
+      // A token beyond the prompt is sampled by the last layer from the position before it.
+      const lastLayer = path.done[this.grid.layers - 1] ?? 0;
+      if (firstPosition !== end - 1 || lastLayer < firstPosition) {
+        throw new ScheduleError('left-neighbour', `${where}: the token at ${end - 1} is sampled only after position ${end - 2} has passed the last layer`);
+      }
+    }
+    const head = path.scored ? 'score' : end >= path.promptTokens ? 'sample' : 'none';
+    if (range.head !== head) throw new ScheduleError('complete', `${where}: the head's mode is "${range.head}", expected "${head}"`);
+  }
+}

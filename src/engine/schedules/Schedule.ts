@@ -1,0 +1,31 @@
+import type { Grid, RowId, Square } from './Square.js';
+
+/** A row that memory has been reserved for and that may be given a place. */
+export interface AdmittedRow {
+  readonly row: RowId;
+  /** Tokens that are there from the start. */
+  readonly promptTokens: number;
+  /** Most tokens that will be sampled; 0 for a row that is only scored. */
+  readonly newTokens: number;
+}
+
+/** What has happened since a schedule was last asked. */
+export interface Observed {
+  /** New rows, in order of arrival. A schedule must take them all: as many as `free` said it had places for. */
+  readonly admitted: readonly AdmittedRow[];
+  /** Rows that ended before their last token (an end token, a stop string). A row that runs to its full length is not among them. */
+  readonly ended: ReadonlySet<RowId>;
+}
+
+/**
+ * A schedule decides which squares come in which order. It is pure: what was observed goes in, the squares of the next sweep come out.
+ * Squares run ahead of what is known: the sweep after a row's end may still hold it; its results are then thrown away.
+ */
+export interface Schedule<State = unknown> {
+  readonly name: string;
+  start(grid: Grid): State;
+  /** Places for which `next` would take new rows now, given the rows that have ended. */
+  free(state: State, ended: ReadonlySet<RowId>): number;
+  /** The squares of the next sweep, in order; none when no row is left to advance. */
+  next(state: State, observed: Observed): { readonly state: State; readonly squares: Iterable<Square> };
+}

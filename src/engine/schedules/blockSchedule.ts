@@ -1,0 +1,97 @@
+import type { AdmittedRow, Schedule } from './Schedule.js';
+import type { Grid, RowId, RowRange, Square } from './Square.js';
+
+/** How far a row has come. */
+interface Cursor {
+  readonly row: RowId;
+  readonly promptTokens: number;
+  /** Positions to compute in all: every token but the last sampled one (or, when scoring, the last given one) is an input once. */
+  readonly positions: number;
+  readonly scored: boolean;
+  readonly next: number;
+}
+
+export interface BlockState {
+  readonly grid: Grid;
+  readonly pass: number;
+  /** The rows of each slot. */
+  readonly slots: readonly (readonly Cursor[])[];
+}
+
+export interface BlockRules {
+  readonly name: string;
+  /** `at-once`: a freed place is taken by the next sweep; `block-end`: no row comes in until all rows of the block have ended. */
+  readonly refill: 'at-once' | 'block-end';
+  /** `interleaved`: a sweep advances every slot, layer by layer, so a layer's weights serve the whole block; `one-slot`: it advances one slot only. */
+  readonly sweep: 'interleaved' | 'one-slot';
+}
+
+/** The common machine of the block schedules: slots of rows that advance together, one sweep over the layers at a time. */
+export function blockSchedule(rules: BlockRules): Schedule<BlockState> {
+  const alive = (state: BlockState, ended: ReadonlySet<RowId>): Cursor[][] =>
+    state.slots.map((rows) => rows.filter((cursor) => cursor.next < cursor.positions && !ended.has(cursor.row)));
+
+  const freeIn = (grid: Grid, slots: readonly (readonly Cursor[])[]): number => {
+    const taken = slots.reduce((sum, rows) => sum + rows.length, 0);
+    return rules.refill === 'block-end' && taken > 0 ? 0 : grid.slots * grid.rowsPerSlot - taken;
+  };
+
+  return {
+    name: rules.name,
+    start: (grid) => ({ grid, pass: 0, slots: Array.from({ length: grid.slots }, () => []) }),
+    free: (state, ended) => freeIn(state.grid, alive(state, ended)),
+    next: (state, observed) => {
+      const slots = alive(state, observed.ended);
+      for (const row of observed.admitted) emptiest(slots, state.grid).push(cursorOf(row));
+      const chosen = rules.sweep === 'interleaved' ? slots.map((_, slot) => slot) : slots.findIndex((rows) => rows.length > 0);
+      const turn = typeof chosen === 'number' ? [chosen].filter((slot) => slot >= 0) : chosen;
+      const ranges = turn.map((slot) => ({ slot, rows: advance(slots[slot] ?? [], state.grid.tokensPerSquare) })).filter(({ rows }) => rows.length > 0);
+      for (const { slot, rows } of ranges) slots[slot] = moved(slots[slot] ?? [], rows);
+      const pass = state.pass + (ranges.length > 0 ? 1 : 0);
+      return { state: { grid: state.grid, pass, slots }, squares: sweep(state.pass, state.grid.layers, ranges) };
+    },
+  };
+}
+
+function cursorOf({ row, promptTokens, newTokens }: AdmittedRow): Cursor {
+  return { row, promptTokens, positions: promptTokens + newTokens - 1, scored: newTokens === 0, next: 0 };
+}
+
+/** New rows go where most places are free, so that slots cost about the same. */
+function emptiest(slots: Cursor[][], grid: Grid): Cursor[] {
+  let best: Cursor[] | undefined;
+  for (const rows of slots) if (rows.length < grid.rowsPerSlot && (best === undefined || rows.length < best.length)) best = rows;
+  if (best === undefined) throw new RangeError('more rows were admitted than the schedule had places for');
+  return best;
+}
+
+/**
+ * One slot's ranges for one sweep. Rows that decode come first, a token each; what is left of the square goes to prompts, in chunks, oldest first.
+ * A chunk's length has no influence on the row's result, only on when it comes.
+ */
+function advance(rows: readonly Cursor[], tokensPerSquare: number): RowRange[] {
+  let left = tokensPerSquare;
+  const ranges: RowRange[] = [];
+  const take = (cursor: Cursor, tokens: number): void => {
+    const end = cursor.next + tokens;
+    ranges.push({ row: cursor.row, firstPosition: cursor.next, tokens, head: cursor.scored ? 'score' : end >= cursor.promptTokens ? 'sample' : 'none' });
+    left -= tokens;
+  };
+  for (const cursor of rows) if (left > 0 && cursor.next >= cursor.promptTokens) take(cursor, 1);
+  for (const cursor of rows) {
+    const prompt = Math.min(cursor.promptTokens, cursor.positions) - cursor.next;
+    if (left > 0 && prompt > 0) take(cursor, Math.min(prompt, left));
+  }
+  return ranges;
+}
+
+function moved(rows: readonly Cursor[], ranges: readonly RowRange[]): Cursor[] {
+  const advanced = new Map(ranges.map((range) => [range.row, range.tokens]));
+  return rows.map((cursor) => ({ ...cursor, next: cursor.next + (advanced.get(cursor.row) ?? 0) }));
+}
+
+function* sweep(pass: number, layers: number, ranges: readonly { slot: number; rows: readonly RowRange[] }[]): Iterable<Square> {
+  for (let layer = 0; layer < layers; layer++) {
+    for (const { slot, rows } of ranges) yield { pass, layer, slot, rows };
+  }
+}

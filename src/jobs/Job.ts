@@ -1,0 +1,223 @@
+import { createWriteStream } from 'node:fs';
+import { open, rm, truncate } from 'node:fs/promises';
+import { InterruptedError } from '../errors/InterruptedError.js';
+import { JobFileError } from '../errors/JobFileError.js';
+import { SpillwayError } from '../errors/SpillwayError.js';
+import { TaskError } from '../errors/TaskError.js';
+import { UsageError } from '../errors/UsageError.js';
+import type { RowInput } from '../Row.js';
+import { AbortGate } from './AbortGate.js';
+import { syncFolder } from './atomicFile.js';
+import { DoneRows } from './DoneRows.js';
+import { acquireFileLock, type FileLock } from './fileLock.js';
+import { describeFileError } from './fileErrors.js';
+import { fingerprintFirstRow, fingerprintInput, fingerprintModel } from './fingerprint.js';
+import { formatResult } from './formatResult.js';
+import { checkJobFiles, type JobFileOptions } from './jobFiles.js';
+import type { JobOptions, JobSummary, RowGenerator } from './JobOptions.js';
+import { checkSameJob, readRecord, recordPath, resultOptions, writeRecord, type JobRecord } from './jobRecord.js';
+import { JobRows } from './JobRows.js';
+import { readRows } from './readRows.js';
+import type { RowSink } from './RowSink.js';
+import { RowWriter } from './RowWriter.js';
+import { dropFailedRows, scanOutput, type ScannedOutput } from './scanOutput.js';
+import { StreamWriter } from './StreamWriter.js';
+
+/** What an earlier run left, and the record of it. */
+interface EarlierRun {
+  readonly scanned: ScannedOutput;
+  readonly record: JobRecord;
+}
+
+/** An output that can be resumed: locked, compared with this run, not touched yet. */
+interface OutputFile {
+  readonly path: string;
+  readonly lock: FileLock;
+  /** The fingerprint of this run; a stream's lacks its first row. */
+  readonly record: JobRecord;
+  readonly earlier: EarlierRun | undefined;
+}
+
+const NOTHING_DONE = new DoneRows();
+
+/**
+ * One run over an input into an output, such that any number of runs, however they end, leave each row in the output exactly once.
+ *
+ * `Job.open` checks all that can be checked without the engine, locks the output (`OUTPUT.lock`) and reads what it holds; nothing is
+ * changed. `run` goes through the input once; with the first row the output is begun and `OUTPUT.job.json` keeps the run's
+ * fingerprint. `close` lets go of the files.
+ */
+export class Job implements AsyncDisposable {
+  #sink: RowSink | undefined;
+  #started = false;
+
+  private constructor(
+    private readonly options: JobOptions,
+    /** Undefined where the output is a stream, pipe or device. */
+    private readonly file: OutputFile | undefined,
+    /** Rows of the input, where it is a regular file; else not known before the end. */
+    readonly totalRows: number | undefined,
+  ) {}
+
+  /** Rows that stand in the output and are not done again. */
+  get keptRows(): number {
+    return this.file?.earlier?.scanned.done.size ?? 0;
+  }
+
+  /**
+   * @throws UsageError: the output exists, is in use, or was begun by a different run
+   * @throws JobFileError: a file cannot be read or written, or the output holds something else than results
+   */
+  static async open(options: JobOptions): Promise<Job> {
+    const { input, output } = options;
+    const paths: JobFileOptions = {
+      ...(typeof input === 'string' ? { input } : {}),
+      ...(typeof output === 'string' ? { output } : {}),
+      resume: options.resume ?? false,
+      retryErrors: options.retryErrors ?? false,
+      overwrite: options.overwrite ?? false,
+    };
+    const files = await checkJobFiles(paths);
+    const whole = typeof input === 'string' && files.input === 'regular' ? await fingerprintInput(input) : undefined;
+    if (typeof output !== 'string' || files.output === 'special') return new Job(options, undefined, whole?.rows);
+
+    const record: JobRecord = {
+      format: 'spillway-job',
+      version: 1,
+      model: await fingerprintModel(options.modelFiles ?? []),
+      options: resultOptions(options.generate ?? {}, {
+        ...options.identity,
+        inputFormat: options.inputFormat ?? 'jsonl',
+        carryFields: options.carryFields ?? false,
+      }),
+      input: whole?.input ?? fingerprintFirstRow(undefined),
+    };
+    const lock = acquireFileLock(`${output}.lock`, output);
+    try {
+      // Again, as another process may have been at work until we had the lock.
+      const state = await checkJobFiles(paths);
+      const goesOn = options.resume === true && state.output === 'regular';
+      const earlier = goesOn ? await readEarlierRun(output, record, options.retryErrors ?? false) : undefined;
+      return new Job(options, { path: output, lock, record, earlier }, whole?.rows);
+    } catch (error) {
+      lock.release();
+      throw error;
+    }
+  }
+
+  /**
+   * Sends every row that is not done to the engine and writes its result. Once for a job.
+   * @throws InterruptedError when `generate.signal` fires; UsageError when a resumed input turns out to be another one; JobFileError;
+   * and whatever the engine throws. What was finished is written and intact in each case, once the job is closed.
+   */
+  async run(engine: RowGenerator): Promise<JobSummary> {
+    if (this.#started) throw new UsageError('a job runs once; open another one to go on');
+    this.#started = true;
+    const signal = this.options.generate?.signal;
+    const gate = new AbortGate(signal);
+    const source = new JobRows(this.file?.earlier?.scanned.done ?? NOTHING_DONE, async (first) => {
+      this.#sink = await this.#begin(first);
+    });
+    let done = 0;
+    let failed = 0;
+    try {
+      for await (const result of engine.generate(source.send(this.#readInput(), gate), this.options.generate)) {
+        source.receive(result);
+        const formatted = formatResult(result);
+        await this.#sink?.write(formatted.line);
+        done += 1;
+        if (formatted.failed) failed += 1;
+      }
+      if (source.failure !== undefined) throw source.failure;
+      if (source.unanswered > 0) throw new TaskError('job', `the engine ended with ${source.unanswered} rows unanswered`);
+    } catch (error) {
+      // The engine may have wrapped what the input threw. And whatever an aborted engine throws, the abort is the reason.
+      const reason: unknown = source.failure ?? error;
+      throw signal?.aborted === true && !(reason instanceof JobFileError) ? new InterruptedError(signal.reason) : reason;
+    } finally {
+      gate[Symbol.dispose]();
+    }
+    await this.#closeSink();
+    const keptFailed = this.options.retryErrors === true ? 0 : (this.file?.earlier?.scanned.failed ?? 0);
+    return { rows: source.rows, done, failed, kept: this.keptRows, keptFailed };
+  }
+
+  /** Writes out what is pending and lets go of the files. Idempotent. @throws JobFileError */
+  async close(): Promise<void> {
+    this.#started = true;
+    try {
+      await this.#closeSink();
+    } finally {
+      this.file?.lock.release();
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  async #closeSink(): Promise<void> {
+    const sink = this.#sink;
+    this.#sink = undefined;
+    await sink?.close();
+  }
+
+  #readInput(): AsyncIterable<RowInput> | Iterable<RowInput> {
+    const { input, inputFormat, carryFields } = this.options;
+    if (typeof input !== 'string') return input;
+    return readRows(input, { format: inputFormat ?? 'jsonl', carryFields: carryFields ?? false });
+  }
+
+  /** Makes the output ready for results: the first change on disk. An empty input has no first row. */
+  async #begin(first: RowInput | undefined): Promise<RowSink> {
+    const { output } = this.options;
+    if (typeof output !== 'string') return new StreamWriter(output, 'output');
+    if (this.file === undefined) return new StreamWriter(createWriteStream(output), output, true);
+    try {
+      return await beginFile(this.file, this.totalRows === undefined ? fingerprintFirstRow(first) : this.file.record.input, this.options.retryErrors ?? false);
+    } catch (error) {
+      if (error instanceof SpillwayError) throw error;
+      throw new JobFileError(output, `cannot be written: ${describeFileError(error)}`, { cause: error });
+    }
+  }
+}
+
+/**
+ * Reads what an earlier run left; undefined if that run got nowhere.
+ * @throws UsageError when that run was another one
+ */
+async function readEarlierRun(output: string, now: JobRecord, retryErrors: boolean): Promise<EarlierRun | undefined> {
+  const record = await readRecord(output);
+  // Of two streams the first rows are compared, as soon as there is one.
+  if (record !== undefined) checkSameJob(output, record, now, record.input.kind === 'file' || now.input.kind === 'file');
+  const scanned = await scanOutput(output, retryErrors);
+  if (record !== undefined) return { scanned, record };
+  if (scanned.bytes === 0) return undefined;
+  throw new UsageError(`${output}: cannot be resumed, as there is no ${recordPath(output)} that says what began it; --overwrite begins anew`);
+}
+
+async function beginFile(file: OutputFile, input: JobRecord['input'], retryErrors: boolean): Promise<RowSink> {
+  const { path, earlier } = file;
+  const record: JobRecord = { ...file.record, input };
+  const temporary = `${path}.retry.tmp`;
+  await rm(temporary, { force: true });
+  if (earlier === undefined) {
+    // In this order, so that no crash leaves the record of one run beside the rows of another.
+    const handle = await open(path, 'w');
+    try {
+      await handle.sync();
+      await rm(recordPath(path), { force: true });
+      await writeRecord(path, record);
+      await syncFolder(path);
+    } catch (error) {
+      await handle.close();
+      throw error;
+    }
+    return new RowWriter(handle, path, 0);
+  }
+  checkSameJob(path, earlier.record, record);
+  let { bytes } = earlier.scanned;
+  if (retryErrors && earlier.scanned.failed > 0) bytes = await dropFailedRows(path, temporary);
+  else await truncate(path, bytes);
+  return new RowWriter(await open(path, 'r+'), path, bytes);
+}

@@ -1,0 +1,41 @@
+import type { Writable } from 'node:stream';
+import type { GenerateOptions, RowInput, RowResult } from '../Row.js';
+
+/** What a job needs of an engine. */
+export interface RowGenerator {
+  /** Results carry the `id` and `index` of their row; each row of `rows` has both. */
+  generate(rows: AsyncIterable<RowInput>, options?: GenerateOptions): AsyncIterable<RowResult>;
+}
+
+export interface JobOptions {
+  /** A file of rows; or the rows, e.g. of `readRows(process.stdin)` or of a database's cursor. */
+  readonly input: string | AsyncIterable<RowInput> | Iterable<RowInput>;
+  /** Of an input file. Default `jsonl`. */
+  readonly inputFormat?: 'jsonl' | 'text';
+  /** Of an input file: fields that are not ours go into the result's `row`. Default false. */
+  readonly carryFields?: boolean;
+  /** A file, or a stream. A stream (and a path that is a pipe or device) cannot be resumed. */
+  readonly output: string | Writable;
+  /** Go on with an output that exists, if there is one: rows that stand there are not done again. Default false: it is refused. */
+  readonly resume?: boolean;
+  /** With `resume`: do the error rows again. They then stand at the end of the output. Default false: they are kept. */
+  readonly retryErrors?: boolean;
+  /** Begin anew over an output that exists. Default false. */
+  readonly overwrite?: boolean;
+  /** Files of the model, as in `engine.source.files`: a resumed run must have the same. Only for an output file. */
+  readonly modelFiles?: readonly string[];
+  /** Whatever else decides the results, e.g. `{ precision: 'float32' }`: a resumed run must have the same. Plain JSON data. */
+  readonly identity?: Readonly<Record<string, unknown>>;
+  readonly generate?: GenerateOptions;
+}
+
+export interface JobSummary {
+  /** Rows that the input has, bad ones included. */
+  readonly rows: number;
+  /** Rows of this run, and those with an error among them. */
+  readonly done: number;
+  readonly failed: number;
+  /** Rows that an earlier run had done and that were kept, and those with an error among them. */
+  readonly kept: number;
+  readonly keptFailed: number;
+}

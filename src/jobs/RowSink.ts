@@ -1,0 +1,11 @@
+/** Where lines go, in the order of the calls. */
+export interface RowSink {
+  /**
+   * Resolves when the sink takes more; what it holds until then is bounded.
+   * @param line with its LF
+   * @throws JobFileError, also for an earlier line
+   */
+  write(line: string): Promise<void>;
+  /** Waits until everything is written. @throws JobFileError */
+  close(): Promise<void>;
+}

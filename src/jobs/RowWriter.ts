@@ -1,0 +1,104 @@
+import type { FileHandle } from 'node:fs/promises';
+import { JobFileError } from '../errors/JobFileError.js';
+import { describeFileError } from './fileErrors.js';
+import type { RowSink } from './RowSink.js';
+
+/** Rows that may wait while others are being written; then `write` waits. */
+const MAX_PENDING_BYTES = 256 * 1024;
+/** A power loss costs at most the rows of this long. A killed process costs none that were written. */
+const SYNC_SECONDS = 5;
+
+/** What a writer needs of a file; a FileHandle has it. */
+export type WritableFile = Pick<FileHandle, 'write' | 'truncate' | 'datasync' | 'close'>;
+
+/**
+ * Appends lines to a regular file. A line goes to the operating system at once, or as soon as the write before it is
+ * through, so a killed process leaves whole lines and at most one torn last one. After a failure (disk full) the file is cut back
+ * to its last whole line.
+ */
+export class RowWriter implements RowSink {
+  #pending: Buffer[] = [];
+  #pendingBytes = 0;
+  #flushing: Promise<void> | undefined;
+  #failure: JobFileError | undefined;
+  #position: number;
+  #lastSync = performance.now();
+
+  /** @param position where the next line goes: the end of the last whole line */
+  constructor(
+    private readonly file: WritableFile,
+    private readonly path: string,
+    position: number,
+  ) {
+    this.#position = position;
+  }
+
+  async write(text: string): Promise<void> {
+    if (this.#failure !== undefined) throw this.#failure;
+    const line = Buffer.from(text);
+    this.#pending.push(line);
+    this.#pendingBytes += line.length;
+    this.#flushing ??= this.#flush();
+    while (this.#pendingBytes > MAX_PENDING_BYTES && this.#flushing !== undefined) await this.#flushing;
+    // Set by the flush that was awaited.
+    if (this.#failure !== undefined) throw this.#failure as JobFileError;
+  }
+
+  async close(): Promise<void> {
+    while (this.#flushing !== undefined) await this.#flushing;
+    try {
+      if (this.#failure === undefined) await this.file.datasync();
+    } catch (error) {
+      this.#failure = this.#failed(error);
+    }
+    await this.file.close();
+    if (this.#failure !== undefined) throw this.#failure;
+  }
+
+  /** Never rejects: a failure is kept for the next call. */
+  async #flush(): Promise<void> {
+    // Not in the same turn as the call: `write` must have noted the promise before this ends, and rows of one turn go together.
+    await Promise.resolve();
+    try {
+      while (this.#pendingBytes > 0) {
+        const lines = Buffer.concat(this.#pending, this.#pendingBytes);
+        this.#pending = [];
+        this.#pendingBytes = 0;
+        await this.#append(lines);
+        if (performance.now() - this.#lastSync > SYNC_SECONDS * 1000) {
+          this.#lastSync = performance.now();
+          await this.file.datasync();
+        }
+      }
+    } catch (error) {
+      this.#failure = this.#failed(error);
+      this.#pending = [];
+      this.#pendingBytes = 0;
+    } finally {
+      this.#flushing = undefined;
+    }
+  }
+
+  async #append(lines: Buffer): Promise<void> {
+    let written = 0;
+    try {
+      while (written < lines.length) {
+        const { bytesWritten } = await this.file.write(lines, written, lines.length - written, this.#position + written);
+        written += bytesWritten;
+      }
+    } catch (error) {
+      const whole = lines.subarray(0, written).lastIndexOf(0x0a) + 1;
+      this.#position += whole;
+      // If even this fails, a torn last line stays, which a resumed run cuts off.
+      await this.file.truncate(this.#position).catch(() => undefined);
+      throw error;
+    }
+    this.#position += written;
+  }
+
+  #failed(error: unknown): JobFileError {
+    return new JobFileError(this.path, `cannot be written: ${describeFileError(error)}; the rows before are intact, and --resume goes on`, {
+      cause: error,
+    });
+  }
+}

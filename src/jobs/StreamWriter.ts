@@ -1,0 +1,68 @@
+import type { Writable } from 'node:stream';
+import { finished } from 'node:stream/promises';
+import { JobFileError } from '../errors/JobFileError.js';
+import { describeFileError } from './fileErrors.js';
+import type { RowSink } from './RowSink.js';
+
+/** Writes lines to a stream (standard output, a pipe, a device) at its reader's pace. */
+export class StreamWriter implements RowSink {
+  #failure: JobFileError | undefined;
+  /** Ends the wait for the reader, if `write` is waiting. */
+  #wake: (() => void) | undefined;
+  readonly #onReady = (): void => this.#wake?.();
+  readonly #onError = (error: unknown): void => {
+    this.#failure ??= new JobFileError(this.name, `cannot be written: ${describeFileError(error)}`, { cause: error });
+    this.#wake?.();
+  };
+
+  /**
+   * @param name what errors call the stream
+   * @param end close the stream with the writer; default false
+   */
+  constructor(
+    private readonly stream: Writable,
+    private readonly name: string,
+    private readonly end = false,
+  ) {
+    stream.on('error', this.#onError);
+    stream.on('drain', this.#onReady);
+    stream.on('close', this.#onReady);
+  }
+
+  async write(line: string): Promise<void> {
+    this.#check();
+    if (!this.stream.write(line)) {
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+      this.#wake = undefined;
+    }
+    this.#check();
+  }
+
+  async close(): Promise<void> {
+    this.#check();
+    if (this.end) {
+      this.stream.end();
+      await finished(this.stream).catch(this.#onError);
+    } else {
+      // The callback of an empty write comes after everything before it, and an 'error' event right after a failed callback.
+      await new Promise<void>((resolve) => {
+        this.stream.write('', () => resolve());
+      });
+      await new Promise<void>((resolve) => {
+        setImmediate(resolve);
+      });
+      this.#check();
+    }
+    if (this.#failure !== undefined) throw this.#failure;
+    this.stream.off('error', this.#onError);
+    this.stream.off('drain', this.#onReady);
+    this.stream.off('close', this.#onReady);
+  }
+
+  #check(): void {
+    if (this.#failure !== undefined) throw this.#failure;
+    if (this.stream.destroyed) throw new JobFileError(this.name, 'cannot be written: the stream was closed');
+  }
+}

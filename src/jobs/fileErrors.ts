@@ -1,0 +1,27 @@
+/** The system's code of a failed file operation, e.g. `ENOSPC`; undefined for other errors. Told by shape: errors may come from another realm. */
+export function fileErrorCode(error: unknown): string | undefined {
+  const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined;
+  return typeof code === 'string' ? code : undefined;
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  ENOENT: 'no such file or folder',
+  EACCES: 'permission denied',
+  EPERM: 'not permitted',
+  EISDIR: 'it is a folder',
+  ENOTDIR: 'a part of the path is not a folder',
+  ENOSPC: 'no space left on the device',
+  EDQUOT: 'the disk quota is used up',
+  EROFS: 'the file system is read-only',
+  EIO: 'input/output error of the device',
+  EFBIG: 'the file would exceed the size limit',
+  EMFILE: 'too many open files',
+};
+
+/** Why a file operation failed, in words: `no space left on the device (ENOSPC)`. */
+export function describeFileError(error: unknown): string {
+  const code = fileErrorCode(error);
+  const reason = code === undefined ? undefined : REASONS[code];
+  if (reason !== undefined) return `${reason} (${code})`;
+  return typeof error === 'object' && error !== null && 'message' in error ? String(error.message) : String(error);
+}

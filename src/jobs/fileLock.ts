@@ -1,0 +1,147 @@
+import { randomBytes } from 'node:crypto';
+import { linkSync, readFileSync, readlinkSync, renameSync, statSync, unlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { JobFileError } from '../errors/JobFileError.js';
+import { UsageError } from '../errors/UsageError.js';
+import { describeFileError, fileErrorCode } from './fileErrors.js';
+
+/** The holder touches its lock this often, so that others who cannot see its process know that it lives. */
+const HEARTBEAT_SECONDS = 10;
+/** A lock of a process that cannot be seen from here is stale after this. */
+const STALE_SECONDS = 60;
+
+interface LockHolder {
+  readonly pid: number;
+  /** Where the pid means anything: the kernel's boot and the pid namespace, or the host. */
+  readonly machine: string;
+  /** When the process started, in the kernel's ticks, so that a reused pid is not taken for it. */
+  readonly started: string;
+  readonly nonce: string;
+}
+
+/** An exclusive lock, held until it is released or its process ends. */
+export interface FileLock {
+  release(): void;
+}
+
+/**
+ * Locks by creating `path` exclusively. The lock of a process that has ended is taken over.
+ * @param what what is locked, for the message
+ * @throws UsageError when another process holds it; JobFileError when the file cannot be made
+ */
+export function acquireFileLock(path: string, what: string): FileLock {
+  const self: LockHolder = { pid: process.pid, machine: machineName(), started: startOf(process.pid) ?? '', nonce: randomBytes(8).toString('hex') };
+  for (let attempt = 0; attempt < 5; attempt += 1) {
+    try {
+      writeFileSync(path, JSON.stringify(self), { flag: 'wx' });
+      return heldLock(path, self);
+    } catch (error) {
+      if (fileErrorCode(error) !== 'EEXIST') {
+        throw new JobFileError(path, `cannot be made: ${describeFileError(error)}`, { cause: error });
+      }
+    }
+    const content = readIfThere(path);
+    if (content === undefined) continue;
+    const holder = parseHolder(content);
+    if (!isStale(path, holder)) {
+      const who = holder === undefined ? 'another process' : `process ${holder.pid}`;
+      throw new UsageError(
+        `${what} is in use by ${who}; wait for it to end (if it ran on another machine or in another container and was killed, ` +
+          `the lock ${path} lapses ${STALE_SECONDS} seconds after)`,
+      );
+    }
+    removeStale(path, content);
+  }
+  throw new UsageError(`${what} is in use: other processes keep taking ${path}`);
+}
+
+function heldLock(path: string, self: LockHolder): FileLock {
+  const heartbeat = setInterval(() => {
+    try {
+      const now = new Date();
+      utimesSync(path, now, now);
+    } catch {
+      // The lock file is gone; whoever removed it takes the risk, and the run's own output is still consistent.
+    }
+  }, HEARTBEAT_SECONDS * 1000);
+  heartbeat.unref();
+  return {
+    release(): void {
+      clearInterval(heartbeat);
+      const content = readIfThere(path);
+      if (content !== undefined && parseHolder(content)?.nonce === self.nonce) unlinkSync(path);
+    },
+  };
+}
+
+function isStale(path: string, holder: LockHolder | undefined): boolean {
+  if (holder !== undefined && holder.machine === machineName()) {
+    const started = startOf(holder.pid);
+    return !isAlive(holder.pid) || (started !== undefined && holder.started !== '' && started !== holder.started);
+  }
+  try {
+    return Date.now() - statSync(path).mtimeMs > STALE_SECONDS * 1000;
+  } catch {
+    return true;
+  }
+}
+
+/** Two processes may find the same stale lock. Moving it aside is atomic, and whoever moved a fresh one by mistake puts it back. */
+function removeStale(path: string, content: string): void {
+  const aside = `${path}.${process.pid}-${randomBytes(4).toString('hex')}`;
+  try {
+    renameSync(path, aside);
+  } catch {
+    return;
+  }
+  if (readIfThere(aside) !== content) {
+    try {
+      linkSync(aside, path);
+    } catch {
+      // A third process has locked meanwhile; the one whose lock was moved finds another nonce there and leaves it alone.
+    }
+  }
+  unlinkSync(aside);
+}
+
+function parseHolder(content: string): LockHolder | undefined {
+  try {
+    const value = JSON.parse(content) as Partial<LockHolder> | null;
+    return typeof value?.pid === 'number' && Number.isSafeInteger(value.pid) && value.pid > 0 && typeof value.machine === 'string'
+      ? { pid: value.pid, machine: value.machine, started: String(value.started ?? ''), nonce: String(value.nonce ?? '') }
+      : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function readIfThere(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return undefined;
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return fileErrorCode(error) !== 'ESRCH';
+  }
+}
+
+function machineName(): string {
+  try {
+    return `${readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()} ${readlinkSync('/proc/self/ns/pid')}`;
+  } catch {
+    return hostname();
+  }
+}
+
+/** Field 22 of /proc/PID/stat, counted from behind the process's name, which may hold blanks and brackets. */
+function startOf(pid: number): string | undefined {
+  const stat = readIfThere(`/proc/${pid}/stat`);
+  return stat?.slice(stat.lastIndexOf(')') + 2).split(' ')[19];
+}

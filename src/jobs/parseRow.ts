@@ -1,0 +1,131 @@
+import type { RowErrorCode } from '../errors/RowError.js';
+import type { ChatMessage } from '../model/Tokenizer.js';
+import type { BadRow, Row, RowInput } from '../Row.js';
+
+/** A JSON object as parsed. `__proto__` in it is an ordinary own field; nothing here copies fields by assignment. */
+export type JsonObject = Readonly<Record<string, unknown>>;
+
+const PROMPTS = ['prompt', 'messages', 'tokens'] as const;
+const NUMBERS = ['maxNewTokens', 'temperature', 'topP', 'topK', 'minP', 'repetitionPenalty', 'seed'] as const;
+const KNOWN: ReadonlySet<string> = new Set(['id', ...PROMPTS, ...NUMBERS, 'stop']);
+
+/** Thrown inside this file only. */
+class FieldProblem extends Error {
+  constructor(
+    readonly code: RowErrorCode,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+/**
+ * Reads a row out of a parsed line. Checks types only; the engine checks ranges. A field that is null counts as absent, as tables
+ * exported to JSON write it.
+ * @param line the line's number from 1: the id of a row that has none
+ */
+export function parseRow(value: unknown, line: number, carryFields: boolean): RowInput {
+  if (!isJsonObject(value)) {
+    return badRow(line, 'invalid-row', `found ${describe(value)}, expected an object with one of prompt, messages and tokens`);
+  }
+  const others = carryFields ? Object.entries(value).filter(([name]) => !KNOWN.has(name)) : [];
+  const carry = others.length > 0 ? { carry: Object.fromEntries(others) } : {};
+  let id: string | number = line;
+  try {
+    id = readId(value['id'], line);
+    return { id, ...readPrompt(value), ...readNumbers(value), ...readStop(value['stop']), ...carry };
+  } catch (error) {
+    if (!(error instanceof FieldProblem)) throw error;
+    return { ...badRow(id, error.code, error.message), ...carry };
+  }
+}
+
+export function badRow(id: string | number, code: RowErrorCode, message: string): BadRow {
+  return { id, error: { code, message } };
+}
+
+export function isJsonObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** @throws FieldProblem */
+function readId(value: unknown, line: number): string | number {
+  if (isAbsent(value)) return line;
+  if (typeof value === 'string') return value;
+  if (typeof value !== 'number') throw wrongType('id', value, 'a string or a number');
+  if (!Number.isFinite(value) || (Number.isInteger(value) && !Number.isSafeInteger(value))) {
+    throw new FieldProblem('invalid-row', 'id: found a number that loses digits when it is read; write it as a string');
+  }
+  return value;
+}
+
+function readPrompt(row: JsonObject): Pick<Row, 'prompt' | 'messages' | 'tokens'> {
+  const given = PROMPTS.filter((name) => !isAbsent(row[name]));
+  if (given.length !== 1) {
+    const found = given.length === 0 ? 'none of them' : given.join(' and ');
+    throw new FieldProblem('no-prompt', `found ${found}, expected exactly one of prompt, messages and tokens`);
+  }
+  const { prompt, messages, tokens } = row;
+  if (!isAbsent(prompt)) {
+    if (typeof prompt !== 'string') throw wrongType('prompt', prompt, 'a string');
+    return { prompt };
+  }
+  if (!isAbsent(messages)) {
+    if (!Array.isArray(messages)) throw wrongType('messages', messages, 'an array of {role, content}');
+    return { messages: messages.map(readMessage) };
+  }
+  if (!Array.isArray(tokens)) throw wrongType('tokens', tokens, 'an array of token ids');
+  return { tokens: tokens.map(readToken) };
+}
+
+function readMessage(value: unknown, at: number): ChatMessage {
+  if (!isJsonObject(value)) throw wrongType(`messages[${at}]`, value, 'an object {role, content}');
+  const { role, content } = value;
+  if (typeof role !== 'string') throw wrongType(`messages[${at}].role`, role, 'a string');
+  if (typeof content !== 'string') throw wrongType(`messages[${at}].content`, content, 'a string');
+  return { role, content };
+}
+
+function readToken(value: unknown, at: number): number {
+  if (typeof value !== 'number' || !Number.isInteger(value)) throw wrongType(`tokens[${at}]`, value, 'a token id (a whole number)');
+  return value;
+}
+
+function readNumbers(row: JsonObject): Partial<Record<(typeof NUMBERS)[number], number>> {
+  const numbers: Partial<Record<(typeof NUMBERS)[number], number>> = {};
+  for (const name of NUMBERS) {
+    const value = row[name];
+    if (isAbsent(value)) continue;
+    if (typeof value !== 'number') throw wrongType(name, value, 'a number');
+    numbers[name] = value;
+  }
+  return numbers;
+}
+
+function readStop(value: unknown): Pick<Row, 'stop'> {
+  if (isAbsent(value)) return {};
+  const list: readonly unknown[] = Array.isArray(value) ? value : [value];
+  const stop = list.map((entry, at) => {
+    if (typeof entry !== 'string') throw wrongType(Array.isArray(value) ? `stop[${at}]` : 'stop', entry, 'a string');
+    return entry;
+  });
+  return { stop };
+}
+
+function isAbsent(value: unknown): value is undefined | null {
+  return value === undefined || value === null;
+}
+
+function wrongType(field: string, found: unknown, expected: string): FieldProblem {
+  return new FieldProblem('invalid-row', `${field}: found ${describe(found)}, expected ${expected}`);
+}
+
+/** What a value is, shortly: rows may be megabytes long and errors must not be. */
+export function describe(value: unknown): string {
+  if (value === undefined) return 'nothing';
+  if (value === null) return 'null';
+  if (Array.isArray(value)) return 'an array';
+  if (typeof value === 'object') return 'an object';
+  if (typeof value === 'string') return value.length > 40 ? `a string of ${value.length} characters` : `the string ${JSON.stringify(value)}`;
+  return String(value);
+}

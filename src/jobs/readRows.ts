@@ -1,0 +1,69 @@
+import { isUtf8 } from 'node:buffer';
+import { createReadStream } from 'node:fs';
+import { JobFileError } from '../errors/JobFileError.js';
+import type { RowErrorCode } from '../errors/RowError.js';
+import type { RowInput } from '../Row.js';
+import { formatBytes } from '../units.js';
+import { describeFileError } from './fileErrors.js';
+import { badRow, parseRow } from './parseRow.js';
+import { isBlank, readLines } from './readLines.js';
+
+/** A path, or bytes: a Node Readable, a web ReadableStream, any async iterable of chunks. */
+export type ByteSource = string | AsyncIterable<Uint8Array | string>;
+
+export interface ReadRowsOptions {
+  /** `jsonl` (the default): one JSON object a line. `text`: a line is a prompt. */
+  readonly format?: 'jsonl' | 'text';
+  /** Keep the fields that are not ours, for the result's `row`. Default false. */
+  readonly carryFields?: boolean;
+  /** A longer line becomes a bad row and is never held in memory. Bytes; default 64 MiB. */
+  readonly maxLineBytes?: number;
+  /** What errors call the source. Default: the path, or `input`. */
+  readonly name?: string;
+}
+
+export const MAX_LINE_BYTES = 64 * 2 ** 20;
+
+/**
+ * Rows from a file or stream of lines, one at a time: holds one line and one chunk, whatever the input's length.
+ * Blank lines are skipped; a row without an id gets its line's number from 1. A line that is no row becomes a `BadRow` with the
+ * reason, never an exception.
+ * @throws JobFileError when the source cannot be read
+ */
+export async function* readRows(source: ByteSource, options: ReadRowsOptions = {}): AsyncGenerator<RowInput, void, undefined> {
+  const { format = 'jsonl', carryFields = false, maxLineBytes = MAX_LINE_BYTES } = options;
+  for await (const { number, bytes } of openLines(source, maxLineBytes, options.name)) {
+    if (bytes === undefined) {
+      yield badRow(number, 'too-long', `line ${number}: found more than ${formatBytes(maxLineBytes)}, expected at most that`);
+    } else if (!isBlank(bytes)) {
+      const text = isUtf8(bytes) ? bytes.toString('utf8') : undefined;
+      if (text === undefined) {
+        const code: RowErrorCode = format === 'text' ? 'invalid-row' : 'invalid-json';
+        yield badRow(number, code, `line ${number}: found bytes that are no UTF-8, expected UTF-8`);
+      } else {
+        yield format === 'text' ? { id: number, prompt: text } : parseLine(text, number, carryFields);
+      }
+    }
+  }
+}
+
+/** The lines of a source, with its failures as JobFileError. */
+export async function* openLines(source: ByteSource, maxLineBytes: number, name?: string): ReturnType<typeof readLines> {
+  const file = name ?? (typeof source === 'string' ? source : 'input');
+  try {
+    yield* readLines(typeof source === 'string' ? createReadStream(source, { highWaterMark: 256 * 1024 }) : source, maxLineBytes);
+  } catch (error) {
+    throw error instanceof JobFileError ? error : new JobFileError(file, `cannot be read: ${describeFileError(error)}`, { cause: error });
+  }
+}
+
+function parseLine(text: string, number: number, carryFields: boolean): RowInput {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    // V8's message quotes a piece of the text, so it stays short; a stack overflow on deep nesting ends here too.
+    return badRow(number, 'invalid-json', `line ${number}: ${error instanceof Error ? error.message : String(error)}`);
+  }
+  return parseRow(value, number, carryFields);
+}

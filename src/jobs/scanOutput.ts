@@ -1,0 +1,123 @@
+import { createReadStream } from 'node:fs';
+import { open, rename, rm } from 'node:fs/promises';
+import { JobFileError } from '../errors/JobFileError.js';
+import { syncFolder } from './atomicFile.js';
+import { DoneRows } from './DoneRows.js';
+import { describeFileError } from './fileErrors.js';
+import { IntegerSet } from './IntegerSet.js';
+import { isJsonObject } from './parseRow.js';
+import { readLines } from './readLines.js';
+
+/** A result's line can be long (log-probabilities), but never longer than what JavaScript can hold as one string. */
+const MAX_RESULT_BYTES = 256 * 2 ** 20;
+const FLUSH_BYTES = 2 ** 20;
+const LF = Buffer.from('\n');
+
+/** What an output holds already. */
+export interface ScannedOutput {
+  /** Rows that need not be done again. */
+  readonly done: DoneRows;
+  /** Rows with an error in the output, whether they count as done or not. */
+  readonly failed: number;
+  /** End of the last whole line. */
+  readonly bytes: number;
+}
+
+interface ScannedLine {
+  readonly index: number;
+  readonly id: string | number;
+  readonly failed: boolean;
+}
+
+/**
+ * Reads an output that an earlier run left: streamed, four bytes a row in memory. What stands after the last LF is a torn line and
+ * not counted. Nothing is changed in the file.
+ * @param retryErrors error rows are not done
+ * @throws JobFileError for a whole line that is no result, and for an index that stands twice
+ */
+export async function scanOutput(path: string, retryErrors: boolean): Promise<ScannedOutput> {
+  const done = new DoneRows();
+  const retried = new IntegerSet();
+  let failed = 0;
+  let bytes = 0;
+  for await (const line of outputLines(path)) {
+    const again = line.failed && retryErrors;
+    if (!(again ? retried.add(line.index) : done.add(line.index, line.id))) {
+      throw new JobFileError(path, `line ${line.number}: index ${line.index} stands twice, expected each row once`);
+    }
+    if (line.failed) failed += 1;
+    bytes = line.end;
+  }
+  return { done, failed, bytes };
+}
+
+/**
+ * Rewrites an output without its error rows and without a torn last line, through `temporary`, so that a crash leaves the old output
+ * or the new one. Streamed.
+ * @returns the new output's size
+ * @throws JobFileError
+ */
+export async function dropFailedRows(path: string, temporary: string): Promise<number> {
+  let bytes = 0;
+  try {
+    const target = await open(temporary, 'w');
+    try {
+      let kept: Buffer[] = [];
+      let keptBytes = 0;
+      const flush = async (): Promise<void> => {
+        if (keptBytes > 0) await target.appendFile(Buffer.concat(kept, keptBytes));
+        bytes += keptBytes;
+        kept = [];
+        keptBytes = 0;
+      };
+      for await (const line of outputLines(path)) {
+        if (line.failed) continue;
+        kept.push(line.bytes, LF);
+        keptBytes += line.bytes.length + 1;
+        if (keptBytes > FLUSH_BYTES) await flush();
+      }
+      await flush();
+      await target.sync();
+    } finally {
+      await target.close();
+    }
+    await rename(temporary, path);
+    await syncFolder(path);
+    return bytes;
+  } catch (error) {
+    await rm(temporary, { force: true }).catch(() => undefined);
+    if (error instanceof JobFileError) throw error;
+    throw new JobFileError(path, `cannot be rewritten without its error rows: ${describeFileError(error)}`, { cause: error });
+  }
+}
+
+async function* outputLines(path: string): AsyncGenerator<ScannedLine & { number: number; bytes: Buffer; end: number }, void, undefined> {
+  try {
+    for await (const { number, bytes, end, terminated } of readLines(createReadStream(path, { highWaterMark: 2 ** 20 }), MAX_RESULT_BYTES)) {
+      if (!terminated) return;
+      const result = bytes === undefined ? undefined : parseResult(bytes.toString('utf8'));
+      if (bytes === undefined || result === undefined) {
+        throw new JobFileError(path, `line ${number}: found something else than a result, expected a row of output with id, index and finishReason`);
+      }
+      yield { ...result, number, bytes, end };
+    }
+  } catch (error) {
+    if (error instanceof JobFileError) throw error;
+    throw new JobFileError(path, `cannot be read: ${describeFileError(error)}`, { cause: error });
+  }
+}
+
+function parseResult(text: string): ScannedLine | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+  if (!isJsonObject(value)) return undefined;
+  const { id, index, finishReason } = value;
+  if (typeof id !== 'string' && typeof id !== 'number') return undefined;
+  if (typeof index !== 'number' || !Number.isSafeInteger(index) || index < 0) return undefined;
+  if (typeof finishReason !== 'string') return undefined;
+  return { id, index, failed: finishReason === 'error' };
+}

@@ -1,0 +1,53 @@
+import type { DecoderSpec } from '../DecoderSpec.js';
+import type { GlobalRole, LayerRole } from '../TensorBinding.js';
+import type { Fields } from './Fields.js';
+import type { TensorIndex } from './TensorIndex.js';
+
+/** A model family: how its configuration becomes a spec, and which tensors hold its weights, for each format that it comes in. */
+export interface Family {
+  /** `model_type` values of config.json. */
+  readonly modelTypes: readonly string[];
+  readonly fromConfig: (config: Fields) => Description;
+  /** `general.architecture` of GGUF, and the description from that metadata; absent where llama.cpp has no such architecture. */
+  readonly gguf?: { readonly architecture: string; readonly describe: (model: GgufModel) => Description };
+}
+
+/** What a GGUF file says of its model, its keys without the architecture's prefix. */
+export interface GgufModel {
+  readonly fields: Fields;
+  readonly tensors: TensorIndex;
+  /** Contents of the file's AUXILIARY_VECTORS. */
+  readonly vectors: ReadonlyMap<string, Float32Array>;
+}
+
+export interface Description {
+  readonly decoder: DecoderSpec;
+  readonly weights: readonly WeightSource[];
+  /** Spellings of `{base}` in the tensors' names; a checkpoint uses the first one under which its first weight is found. */
+  readonly bases?: readonly string[];
+}
+
+/** Which tensor holds the weight of one role. */
+export interface WeightSource {
+  readonly role: GlobalRole | LayerRole;
+  /** Its name; `{layer}` stands for the layer's number, and a name without it is not a layer's. `{base}`: see `Description.bases`. */
+  readonly tensor: string;
+  /** The weight is only some rows of a fused tensor. */
+  readonly part?: FusedPart;
+  /** The weight is one slice of a tensor [count, outputs, inputs]. */
+  readonly slice?: { readonly count: number; readonly index: number };
+  /** Added to every element on loading. */
+  readonly add?: number;
+  /** Bound only where the file has the tensor. */
+  readonly optional?: boolean;
+}
+
+/**
+ * The rows of a fused tensor are `groups` groups, each made of consecutive blocks of `sizes` rows; this weight is block `index` of
+ * every group, one after another.
+ */
+export interface FusedPart {
+  readonly groups: number;
+  readonly sizes: readonly number[];
+  readonly index: number;
+}

@@ -1,0 +1,75 @@
+import { ModelFileError } from '../../errors/ModelFileError.js';
+import type { DecoderSpec } from '../DecoderSpec.js';
+import type { TensorInfo } from '../ModelSource.js';
+import { WEIGHT_BLOCKS, type TensorBinding, type TensorSegment } from '../TensorBinding.js';
+import type { Description, WeightSource } from './Family.js';
+import { roleShape } from './roleShape.js';
+import type { TensorIndex } from './TensorIndex.js';
+
+/** Finds the tensor of every weight that the description asks for, checks its shape and type, and says where its rows are. */
+export function bindWeights(description: Description, tensors: TensorIndex): TensorBinding[] {
+  const { decoder, weights } = description;
+  const base = chooseBase(description, tensors);
+  const bindings: TensorBinding[] = [];
+  for (const source of weights) {
+    const pattern = source.tensor.replace('{base}', base);
+    if (!pattern.includes('{layer}')) {
+      bind(pattern, -1, source);
+      continue;
+    }
+    for (let layer = 0; layer < decoder.layers; layer++) bind(pattern.replace('{layer}', String(layer)), layer, source);
+  }
+  return bindings;
+
+  function bind(name: string, layer: number, source: WeightSource): void {
+    if (source.optional === true && !tensors.has(name)) return;
+    bindings.push(bindWeight(decoder, source, layer, tensors.take(name), tensors.path));
+  }
+}
+
+function chooseBase({ bases, weights }: Description, tensors: TensorIndex): string {
+  const probe = weights.find((source) => source.tensor.startsWith('{base}'))?.tensor ?? '';
+  const found = bases?.find((base) => tensors.has(probe.replace('{base}', base)));
+  return found ?? bases?.[0] ?? '';
+}
+
+function bindWeight(decoder: DecoderSpec, source: WeightSource, layer: number, tensor: TensorInfo, path: string): TensorBinding {
+  const shape = roleShape(decoder, source.role);
+  const vector = shape.length === 1;
+  const [rows, columns] = [shape[0], vector ? 1 : shape[1]];
+  const { part, slice } = source;
+
+  const fusedRows = part === undefined ? rows : part.groups * part.sizes.reduce((sum, size) => sum + size, 0);
+  const stored = [...(slice === undefined ? [] : [slice.count]), fusedRows, ...(vector ? [] : [columns])];
+  const refuse = (found: string, expected: string): never => {
+    throw new ModelFileError(path, `tensor ${tensor.name}`, found, expected);
+  };
+  if (tensor.shape.length !== stored.length || tensor.shape.some((size, i) => size !== stored[i])) {
+    refuse(`shape [${tensor.shape.slice(0, 8).join(', ')}]`, `[${stored.join(', ')}] for ${source.role}`);
+  }
+  const block = WEIGHT_BLOCKS[tensor.type];
+  if (vector && block.elements !== 1) refuse(`type ${tensor.type}`, 'F32, F16 or BF16 for a vector');
+  if (columns % block.elements !== 0) refuse(`rows of ${columns} elements`, `a multiple of ${block.elements} for type ${tensor.type}`);
+  const rowBytes = (columns / block.elements) * block.bytes;
+  const bytes = (slice?.count ?? 1) * fusedRows * rowBytes;
+  if (tensor.bytes !== bytes) refuse(`${tensor.bytes} bytes`, `${bytes} for ${tensor.type} of that shape`);
+
+  const first = slice === undefined ? 0 : slice.index * rows;
+  const segments = rowRanges(part, first, rows).map(
+    (range): TensorSegment => ({ file: tensor.file, offset: tensor.offset + range.first * rowBytes, rows: range.rows }),
+  );
+  return {
+    role: source.role, layer, kind: vector ? 'vector' : 'matrix', type: tensor.type, rows, columns, segments,
+    ...(source.add !== undefined && { add: source.add }),
+  };
+}
+
+/** The runs of rows that a role takes from its tensor; neighbouring ones are joined. */
+function rowRanges(part: WeightSource['part'], first: number, rows: number): { first: number; rows: number }[] {
+  if (part === undefined) return [{ first, rows }];
+  const before = part.sizes.slice(0, part.index).reduce((sum, size) => sum + size, 0);
+  const period = part.sizes.reduce((sum, size) => sum + size, 0);
+  const size = part.sizes[part.index] ?? 0;
+  if (size === period) return [{ first: 0, rows: size * part.groups }];
+  return Array.from({ length: part.groups }, (_, group) => ({ first: group * period + before, rows: size }));
+}

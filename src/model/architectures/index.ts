@@ -1,0 +1,82 @@
+import { ModelFileError } from '../../errors/ModelFileError.js';
+import type { DecoderSpec } from '../DecoderSpec.js';
+import type { ModelHeader } from '../ModelSource.js';
+import type { TensorBinding } from '../TensorBinding.js';
+import { bindWeights } from './bindWeights.js';
+import { falcon } from './families/falcon.js';
+import { gemma3 } from './families/gemma3.js';
+import { gptNeox } from './families/gptNeox.js';
+import { llama } from './families/llama.js';
+import { mistral } from './families/mistral.js';
+import { mixtral } from './families/mixtral.js';
+import { opt } from './families/opt.js';
+import { phi3 } from './families/phi3.js';
+import { qwen2 } from './families/qwen2.js';
+import { qwen3 } from './families/qwen3.js';
+import type { Description, Family } from './Family.js';
+import { describeValue, Fields } from './Fields.js';
+import { checkDecoder } from './specs.js';
+import { TensorIndex } from './TensorIndex.js';
+
+const FAMILIES: readonly Family[] = [opt, llama, mistral, qwen2, qwen3, gemma3, gptNeox, falcon, phi3, mixtral];
+
+/** `model_type` values of config.json that are known. */
+export const knownModelTypes: readonly string[] = FAMILIES.flatMap((family) => family.modelTypes);
+/** `general.architecture` values of GGUF that are known. */
+export const knownGgufArchitectures: readonly string[] = FAMILIES.flatMap((family) => (family.gguf === undefined ? [] : [family.gguf.architecture]));
+
+/**
+ * Turns what a model's files say of it into the decoder to run and the place of each of its weights. Pure; the header is not trusted.
+ * @throws ModelFileError for an unknown family, a field out of bounds, a tensor that is missing or of the wrong shape
+ */
+export function describeModel(header: ModelHeader): { decoder: DecoderSpec; bindings: TensorBinding[] } {
+  const tensors = new TensorIndex(header.path, header.tensors);
+  const description = header.format === 'gguf' ? describeGguf(header, tensors) : describeConfig(header.config, header.path);
+  checkDecoder(header.path, description.decoder);
+  const bindings = bindWeights(description, tensors);
+  if (header.format === 'gguf') refuseUnused(tensors);
+  return { decoder: description.decoder, bindings };
+}
+
+/**
+ * The decoder that a config.json describes, without any weights.
+ * @param config as parsed; not trusted
+ * @param path the file, for messages
+ * @throws ModelFileError for an unknown family or a field out of bounds
+ */
+export function describeDecoder(config: unknown, path: string): DecoderSpec {
+  const { decoder } = describeConfig(config, path);
+  checkDecoder(path, decoder);
+  return decoder;
+}
+
+function describeConfig(value: unknown, path: string): Description {
+  const config = Fields.ofObject(path, value);
+  const type = config.raw('model_type');
+  const family = FAMILIES.find(({ modelTypes }) => typeof type === 'string' && modelTypes.includes(type));
+  if (family === undefined) return config.refuse('model_type', `one of ${knownModelTypes.join(', ')}`);
+  if (config.child('quantization_config') !== undefined) {
+    config.refuse('quantization_config', 'none: safetensors are read as F32, F16 or BF16; use a GGUF file for quantised weights');
+  }
+  return family.fromConfig(config);
+}
+
+function describeGguf(header: ModelHeader & { format: 'gguf' }, tensors: TensorIndex): Description {
+  const { path, metadata, vectors } = header;
+  const architecture = metadata.get('general.architecture');
+  const gguf = FAMILIES.find((family) => family.gguf !== undefined && family.gguf.architecture === architecture)?.gguf;
+  if (gguf === undefined) {
+    throw new ModelFileError(path, 'general.architecture', describeValue(architecture), `one of ${knownGgufArchitectures.join(', ')}`);
+  }
+  return gguf.describe({ fields: Fields.ofMetadata(path, metadata, `${gguf.architecture}.`), tensors, vectors });
+}
+
+/** A tensor that the family has no use for is a bias or a norm that we would leave out: better no answer than a wrong one. */
+function refuseUnused(tensors: TensorIndex): void {
+  // Tables that very old files carry, and that follow from the metadata.
+  const derived = /^(blk\.\d+\.attn_rot_embd|blk\.\d+\.attn_rot_freqs)\.weight$/;
+  const [name, ...others] = tensors.unused().filter((tensor) => !derived.test(tensor));
+  if (name === undefined) return;
+  const more = others.length === 0 ? '' : ` (and ${others.length} more)`;
+  throw new ModelFileError(tensors.path, `tensor ${name}`, `a tensor that is not used by this architecture${more}`, 'none but the known ones');
+}

@@ -1,0 +1,59 @@
+import type { DecoderSpec } from '../DecoderSpec.js';
+import type { GlobalRole, LayerRole } from '../TensorBinding.js';
+
+/** The shape that the decoder needs for a role: [outputs, inputs] of a matrix, [elements] of a vector. */
+export function roleShape(decoder: DecoderSpec, role: GlobalRole | LayerRole): readonly [number] | readonly [number, number] {
+  const { hiddenSize, vocabularySize, feedForwardSize, headDim } = decoder;
+  const queries = decoder.heads * headDim;
+  const keys = decoder.kvHeads * headDim;
+  switch (role) {
+    case 'token_embedding':
+    case 'head.weight':
+      return [vocabularySize, decoder.embedding.size];
+    case 'position_embedding':
+      return [decoder.contextTokens + (decoder.position.kind === 'learned' ? decoder.position.offset : 0), hiddenSize];
+    case 'embedding_projection':
+      return [hiddenSize, decoder.embedding.size];
+    case 'output_projection':
+      return [decoder.embedding.size, hiddenSize];
+    case 'head.bias':
+      return [vocabularySize];
+    case 'q.weight':
+      return [queries, hiddenSize];
+    case 'q.bias':
+      return [queries];
+    case 'k.weight':
+    case 'v.weight':
+      return [keys, hiddenSize];
+    case 'k.bias':
+    case 'v.bias':
+      return [keys];
+    case 'o.weight':
+      return [hiddenSize, queries];
+    case 'q_norm.weight':
+    case 'k_norm.weight':
+      return [headDim];
+    case 'gate.weight':
+    case 'up.weight':
+      return [feedForwardSize, hiddenSize];
+    case 'up.bias':
+      return [feedForwardSize];
+    case 'down.weight':
+      return [hiddenSize, feedForwardSize];
+    case 'router.weight':
+      return [decoder.feedForward.experts?.count ?? 0, hiddenSize];
+    case 'final_norm.weight':
+    case 'final_norm.bias':
+    case 'norm1.weight':
+    case 'norm1.bias':
+    case 'norm2.weight':
+    case 'norm2.bias':
+    case 'post_norm1.weight':
+    case 'post_norm2.weight':
+    case 'o.bias':
+    case 'down.bias':
+      return [hiddenSize];
+    default: // expert.N.gate, up, down
+      return role.endsWith('.down.weight') ? [hiddenSize, feedForwardSize] : [feedForwardSize, hiddenSize];
+  }
+}

@@ -1,0 +1,54 @@
+import { ModelFileError } from '../../errors/ModelFileError.js';
+import type { DecoderSpec, LayerSpec, RotaryTable } from '../DecoderSpec.js';
+import type { Fields } from './Fields.js';
+
+const ACTIVATIONS: Readonly<Record<string, DecoderSpec['feedForward']['activation']>> = {
+  relu: 'relu',
+  gelu: 'gelu', gelu_python: 'gelu',
+  gelu_new: 'gelu-tanh', gelu_fast: 'gelu-tanh', gelu_pytorch_tanh: 'gelu-tanh', gelu_python_tanh: 'gelu-tanh', gelu_accurate: 'gelu-tanh',
+  silu: 'silu', swish: 'silu',
+};
+
+/** The activation by transformers' name for it. */
+export function activation(config: Fields, key: string, fallback: string): DecoderSpec['feedForward']['activation'] {
+  const name = config.string(key, fallback);
+  return (Object.hasOwn(ACTIVATIONS, name) ? ACTIVATIONS[name] : undefined) ?? config.refuse(key, `one of ${Object.keys(ACTIVATIONS).join(', ')}`);
+}
+
+/** `count` layers alike. */
+export function sameLayers(count: number, window = 0): LayerSpec[] {
+  return Array.from({ length: count }, () => ({ window, rotaryTable: 0 }));
+}
+
+export function rotary(style: 'pairs' | 'halves', dims: number, ...tables: RotaryTable[]): DecoderSpec['position'] {
+  return { kind: 'rotary', style, dims, tables };
+}
+
+/** Elements of a head where a configuration does not say: hidden size / heads, which must then divide. */
+export function dividedHeadDim(config: Fields, hiddenSize: number, heads: number, key = 'num_attention_heads'): number {
+  return hiddenSize % heads === 0 ? hiddenSize / heads : config.refuse(key, `a divisor of the hidden size ${hiddenSize}`, heads);
+}
+
+/** What every decoder must satisfy, whatever family it is of and however its numbers came about. */
+export function checkDecoder(file: string, decoder: DecoderSpec): void {
+  const refuse = (field: string, found: unknown, expected: string): never => {
+    throw new ModelFileError(file, field, String(found), expected);
+  };
+  const { heads, kvHeads, headDim, position, feedForward } = decoder;
+  if (heads % kvHeads !== 0) refuse('key/value heads', kvHeads, `a divisor of the ${heads} query heads`);
+  if (heads * headDim > 2 ** 18) refuse('heads x head size', heads * headDim, `at most ${2 ** 18}`);
+  if (!Number.isFinite(decoder.attention.scale)) refuse('attention scale', decoder.attention.scale, 'a finite number');
+  if (feedForward.experts !== undefined) {
+    const { count, perToken } = feedForward.experts;
+    if (perToken > count) refuse('experts per token', perToken, `at most ${count}, the number of experts`);
+    if (count * decoder.layers > 2 ** 16) refuse('experts x layers', count * decoder.layers, `at most ${2 ** 16}`);
+  }
+  if (position.kind !== 'rotary') return;
+  if (position.dims % 2 !== 0 || position.dims < 2 || position.dims > headDim) {
+    refuse('rotated elements of a head', position.dims, `an even number from 2 to the head size ${headDim}`);
+  }
+  for (const table of position.tables) {
+    const good = table.frequencies.length === position.dims / 2 && table.frequencies.every(Number.isFinite) && Number.isFinite(table.scale);
+    if (!good) refuse('rotary frequencies', 'some that are not finite', `${position.dims / 2} finite numbers, and a finite factor`);
+  }
+}

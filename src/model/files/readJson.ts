@@ -1,0 +1,61 @@
+import { isUtf8 } from 'node:buffer';
+import { ModelFileError } from '../../errors/ModelFileError.js';
+import { formatBytes } from '../../units.js';
+import { HEADER_LIMITS } from './limits.js';
+import { ModelFile } from './ModelFile.js';
+
+/** A JSON object as parsed. Keys are its own, `__proto__` included: JSON.parse defines them and assigns none, so nothing is inherited. */
+export type JsonObject = Readonly<Record<string, unknown>>;
+
+/** Reads a JSON file whose outermost value is an object. @throws ModelFileError for anything else, and for more than `maxBytes` */
+export async function readJsonObject(path: string, maxBytes: number): Promise<JsonObject> {
+  const text = await readText(path, maxBytes, checkJsonMemory);
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    throw new ModelFileError(path, 'file', `no JSON (${error instanceof Error ? error.message : String(error)})`, 'a JSON object', { cause: error });
+  }
+  if (!isJsonObject(value)) throw new ModelFileError(path, 'file', `JSON that is ${describeJson(value)}`, 'a JSON object');
+  return value;
+}
+
+/** Reads a UTF-8 text file, a byte order mark left out. */
+export async function readText(path: string, maxBytes: number, check?: (path: string, bytes: Buffer) => void): Promise<string> {
+  const bytes = await ModelFile.use(path, async (file) => {
+    if (file.bytes > maxBytes) throw new ModelFileError(path, 'file', formatBytes(file.bytes), `at most ${formatBytes(maxBytes)}`);
+    const buffer = Buffer.allocUnsafe(file.bytes);
+    await file.fill(buffer, 0);
+    return buffer;
+  });
+  if (!isUtf8(bytes)) throw new ModelFileError(path, 'file', 'bytes that are no UTF-8', 'UTF-8 text');
+  check?.(path, bytes);
+  const hasMark = bytes.length >= 3 && bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
+  return bytes.toString('utf8', hasMark ? 3 : 0);
+}
+
+export function isJsonObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** A JSON value in words, for error messages. */
+export function describeJson(value: unknown): string {
+  if (value === null) return 'null';
+  if (Array.isArray(value)) return `an array of ${value.length}`;
+  return typeof value === 'object' ? 'an object' : `the ${typeof value} ${JSON.stringify(value).slice(0, 80)}`;
+}
+
+/**
+ * JSON.parse can make twenty bytes of heap from one of text (`[{},{},…`), and running out of heap ends the process. So commas and
+ * brackets are counted first. Those inside strings count too, which a tokenizer can afford: the largest known reach a tenth of this.
+ */
+function checkJsonMemory(path: string, bytes: Buffer): void {
+  let heap = 0;
+  for (const byte of bytes) {
+    if (byte === 0x2c) heap += 40;
+    else if (byte === 0x5b || byte === 0x7b) heap += 64;
+  }
+  if (heap > HEADER_LIMITS.memoryBytes) {
+    throw new ModelFileError(path, 'file', `JSON that takes more than ${formatBytes(HEADER_LIMITS.memoryBytes)} of memory`, 'fewer values');
+  }
+}

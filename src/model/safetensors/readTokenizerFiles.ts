@@ -1,0 +1,59 @@
+import { join } from 'node:path';
+import { ModelFileError } from '../../errors/ModelFileError.js';
+import type { TokenizerSource } from '../ModelSource.js';
+import { HEADER_LIMITS } from '../files/limits.js';
+import { describeJson, isJsonObject, readJsonObject, readText } from '../files/readJson.js';
+import type { JsonObject } from '../files/readJson.js';
+
+/**
+ * Reads what a folder says about its tokenizer: tokenizer.json, tokenizer_config.json, the chat template in either of its files of its own,
+ * and the end tokens of generation_config.json and config.json.
+ * @param present names of the files in the folder
+ */
+export async function readTokenizerFiles(folder: string, present: ReadonlySet<string>, modelConfig: JsonObject): Promise<TokenizerSource> {
+  const optional = async (name: string, maxBytes: number): Promise<JsonObject> => (present.has(name) ? readJsonObject(join(folder, name), maxBytes) : {});
+  // Read in any case: a broken file is an error even where there is no tokenizer.
+  const generationConfig = await optional('generation_config.json', HEADER_LIMITS.configJsonBytes);
+  const endTokens = [
+    ...endTokensOf(join(folder, 'generation_config.json'), generationConfig),
+    ...endTokensOf(join(folder, 'config.json'), modelConfig),
+  ];
+  if (!present.has('tokenizer.json')) return { kind: 'none', reason: reasonForNone(present) };
+
+  const file = join(folder, 'tokenizer.json');
+  const tokenizer = await readJsonObject(file, HEADER_LIMITS.tokenizerJsonBytes);
+  const config = await optional('tokenizer_config.json', HEADER_LIMITS.tokenizerJsonBytes);
+  const chatTemplate = await readChatTemplate(folder, present);
+  return {
+    kind: 'tokenizer.json', file, tokenizer, config, endTokens: [...new Set(endTokens)],
+    ...(chatTemplate === undefined ? {} : { chatTemplate }),
+  };
+}
+
+function reasonForNone(present: ReadonlySet<string>): string {
+  const older = ['vocab.json', 'tokenizer.model'].find((name) => present.has(name));
+  const remedy = older === undefined ? '' : `, only ${older}; AutoTokenizer.from_pretrained(folder).save_pretrained(folder) of transformers makes one`;
+  return `the folder has no tokenizer.json${remedy}`;
+}
+
+async function readChatTemplate(folder: string, present: ReadonlySet<string>): Promise<string | undefined> {
+  if (present.has('chat_template.jinja')) return readText(join(folder, 'chat_template.jinja'), HEADER_LIMITS.configJsonBytes);
+  if (!present.has('chat_template.json')) return undefined;
+  const path = join(folder, 'chat_template.json');
+  const { chat_template: template } = await readJsonObject(path, HEADER_LIMITS.configJsonBytes);
+  if (typeof template !== 'string') throw new ModelFileError(path, 'chat_template', describeJson(template), 'a string');
+  return template;
+}
+
+/** `eos_token_id`: absent, null, an id or a list of ids. Models made of several keep theirs under `text_config`. */
+function endTokensOf(path: string, config: JsonObject): number[] {
+  const text = config['text_config'];
+  const value = config['eos_token_id'] ?? (isJsonObject(text) ? text['eos_token_id'] : undefined) ?? [];
+  const ids: readonly unknown[] = Array.isArray(value) ? value : [value];
+  return ids.map((id) => {
+    if (typeof id !== 'number' || !Number.isInteger(id) || id < 0 || id >= 2 ** 31) {
+      throw new ModelFileError(path, 'eos_token_id', describeJson(id), 'a token id or a list of them');
+    }
+    return id;
+  });
+}

@@ -1,0 +1,72 @@
+import { ModelFileError } from '../../errors/ModelFileError.js';
+
+/** The largest token id that is believed; it bounds the tables that are indexed by id, whatever a file says. */
+export const MAX_TOKEN_ID = 2 ** 22 - 1;
+
+/** A JSON object as parsed: nothing about its members is known yet. */
+export type JsonObject = Readonly<Record<string, unknown>>;
+
+/** Says what a value is, in a few words, for error messages. */
+export function describe(value: unknown): string {
+  if (value === undefined) return 'nothing';
+  if (value === null) return 'null';
+  if (Array.isArray(value)) return `a list of ${value.length}`;
+  if (typeof value === 'string') return JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value);
+  if (typeof value === 'number' || typeof value === 'boolean' || typeof value === 'bigint') return String(value);
+  return `a value of type ${typeof value}`;
+}
+
+/** Reads members of untrusted JSON or metadata; each failure names the file, the field, what was found and what was expected. */
+export class Fields {
+  constructor(readonly file: string) {}
+
+  refuse(field: string, found: string, expected: string, cause?: unknown): never {
+    throw new ModelFileError(this.file, field, found, expected, cause === undefined ? undefined : { cause });
+  }
+
+  object(field: string, value: unknown): JsonObject {
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) this.refuse(field, describe(value), 'an object');
+    return value as JsonObject;
+  }
+
+  array(field: string, value: unknown): readonly unknown[] {
+    if (!Array.isArray(value)) this.refuse(field, describe(value), 'a list');
+    return value as readonly unknown[];
+  }
+
+  /** Like `array`, for GGUF metadata, where lists of numbers are typed arrays. */
+  numbers(field: string, value: unknown): ArrayLike<number> {
+    if (ArrayBuffer.isView(value) && !(value instanceof DataView) && !(value instanceof BigInt64Array) && !(value instanceof BigUint64Array)) {
+      return value as unknown as ArrayLike<number>;
+    }
+    const list = this.array(field, value);
+    list.forEach((item, i) => {
+      if (typeof item !== 'number') this.refuse(`${field}[${i}]`, describe(item), 'a number');
+    });
+    return list as readonly number[];
+  }
+
+  string(field: string, value: unknown): string {
+    if (typeof value !== 'string') this.refuse(field, describe(value), 'text');
+    return value;
+  }
+
+  /** A flag; absent or null means `otherwise`. */
+  flag(field: string, value: unknown, otherwise: boolean): boolean {
+    if (value === undefined || value === null) return otherwise;
+    if (typeof value !== 'boolean') this.refuse(field, describe(value), 'true or false');
+    return value;
+  }
+
+  /** Text that may be absent or null. */
+  optionalString(field: string, value: unknown): string | undefined {
+    return value === undefined || value === null ? undefined : this.string(field, value);
+  }
+
+  tokenId(field: string, value: unknown): number {
+    if (typeof value !== 'number' || !Number.isInteger(value) || value < 0 || value > MAX_TOKEN_ID) {
+      this.refuse(field, describe(value), `a token id from 0 to ${MAX_TOKEN_ID}`);
+    }
+    return value;
+  }
+}

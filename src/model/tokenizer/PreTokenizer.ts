@@ -1,0 +1,136 @@
+import { toByteLevel } from './byteLevel.js';
+import { compilePattern, type Pattern } from './compilePattern.js';
+import { describe, type Fields, type JsonObject } from './Fields.js';
+import { GPT2 } from './patterns.js';
+import { split, type SplitBehavior } from './split.js';
+
+/** One step cuts or rewrites pieces. `first` says whether the piece stands at the very beginning of the row. */
+type Step = (piece: string, first: boolean) => readonly string[];
+
+export interface PreTokenizer {
+  /** @param first whether `text` stands at the beginning of the row, and not behind a special token */
+  split(text: string, first: boolean): readonly string[];
+  /** Pieces have yet to be written in GPT-2's alphabet: left to the model, so that a cached piece need not be. */
+  readonly byteLevelLast: boolean;
+  /** False if a file's own regular expression is part of it. */
+  readonly linear: boolean;
+}
+
+const BYTE_LEVEL: Step = (piece) => [toByteLevel(piece)];
+
+const KNOWN = 'one of Sequence, ByteLevel, Split, Digits, Punctuation, Metaspace, Whitespace, WhitespaceSplit, BertPreTokenizer, CharDelimiterSplit';
+const BEHAVIORS: readonly SplitBehavior[] = ['Removed', 'Isolated', 'MergedWithPrevious', 'MergedWithNext', 'Contiguous'];
+const MOST_STEPS = 64;
+
+/** Builds tokenizer.json's `pre_tokenizer`; null leaves the text in one piece. */
+export function createPreTokenizer(fields: Fields, value: unknown): PreTokenizer {
+  const steps: Step[] = [];
+  const linear = collect(fields, 'pre_tokenizer', value, steps);
+  const byteLevelLast = steps.at(-1) === BYTE_LEVEL;
+  if (byteLevelLast) steps.pop();
+  return {
+    linear,
+    byteLevelLast,
+    split: (text, first) => {
+      let pieces: readonly string[] = [text];
+      for (const step of steps) {
+        const only = pieces.length === 1 ? pieces[0] : undefined;
+        if (only !== undefined) pieces = step(only, first);
+        else {
+          const cut: string[] = [];
+          pieces.forEach((piece, i) => {
+            for (const part of step(piece, first && i === 0)) cut.push(part);
+          });
+          pieces = cut;
+        }
+      }
+      return pieces;
+    },
+  };
+}
+
+function collect(fields: Fields, field: string, value: unknown, steps: Step[], depth = 0): boolean {
+  if (value === null || value === undefined) return true;
+  const config = fields.object(field, value);
+  if (steps.length > MOST_STEPS || depth > 16) fields.refuse(field, 'more steps', `at most ${MOST_STEPS}`);
+  const cut = ({ regex }: Pattern, how: SplitBehavior, invert = false): void => {
+    steps.push((piece) => split(piece, regex, how, invert));
+  };
+  const regex = (source: string): Pattern => compilePattern(fields, field, { Regex: source });
+  switch (config.type) {
+    case 'Sequence': {
+      let linear = true;
+      fields.array(`${field}.pretokenizers`, config.pretokenizers).forEach((item, i) => {
+        linear = collect(fields, `${field}.pretokenizers[${i}]`, item, steps, depth + 1) && linear;
+      });
+      return linear;
+    }
+    case 'ByteLevel':
+      if (fields.flag(`${field}.add_prefix_space`, config.add_prefix_space, true)) {
+        steps.push((piece) => [piece.startsWith(' ') ? piece : ` ${piece}`]);
+      }
+      if (fields.flag(`${field}.use_regex`, config.use_regex, true)) cut(regex(GPT2), 'Isolated');
+      steps.push(BYTE_LEVEL);
+      return true;
+    case 'Split': {
+      const pattern = compilePattern(fields, `${field}.pattern`, config.pattern);
+      cut(pattern, behavior(fields, field, config.behavior), fields.flag(`${field}.invert`, config.invert, false));
+      return pattern.linear;
+    }
+    case 'Digits':
+      cut(regex(String.raw`\p{N}`), fields.flag(`${field}.individual_digits`, config.individual_digits, false) ? 'Isolated' : 'Contiguous');
+      return true;
+    case 'Punctuation':
+      cut(PUNCTUATION, behavior(fields, field, config.behavior ?? 'Isolated'));
+      return true;
+    case 'Metaspace':
+      metaspace(fields, field, config, steps);
+      return true;
+    case 'Whitespace':
+      cut(regex(String.raw`\w+|[^\w\s]+`), 'Removed', true);
+      return true;
+    case 'WhitespaceSplit':
+      cut(regex(String.raw`\s`), 'Removed');
+      return true;
+    case 'BertPreTokenizer':
+      cut(regex(String.raw`\s`), 'Removed');
+      cut(PUNCTUATION, 'Isolated');
+      return true;
+    case 'CharDelimiterSplit':
+      cut(compilePattern(fields, `${field}.delimiter`, { String: config.delimiter }), 'Removed');
+      return true;
+    default:
+      return fields.refuse(`${field}.type`, describe(config.type), KNOWN);
+  }
+}
+
+/** Unicode's punctuation and ASCII's: the symbols `$+<=>^\`|~` are punctuation only to the latter. */
+const PUNCTUATION: Pattern = { regex: /[\p{P}!-/:-@[-`{-~]/gu, linear: true };
+
+function metaspace(fields: Fields, field: string, config: JsonObject, steps: Step[]): void {
+  const replacement = fields.optionalString(`${field}.replacement`, config.replacement) ?? '▁';
+  if ([...replacement].length !== 1) fields.refuse(`${field}.replacement`, describe(replacement), 'one character');
+  const scheme = prependScheme(fields, field, config);
+  steps.push((piece, first) => {
+    const text = piece.replaceAll(' ', replacement);
+    return [(scheme === 'always' || (scheme === 'first' && first)) && !text.startsWith(replacement) ? replacement + text : text];
+  });
+  if (fields.flag(`${field}.split`, config.split, true)) {
+    const { regex } = compilePattern(fields, `${field}.replacement`, { String: replacement });
+    steps.push((piece) => split(piece, regex, 'MergedWithNext', false));
+  }
+}
+
+/** Whether Metaspace puts its replacement before the text; files before tokenizers 0.15 say `add_prefix_space` instead. */
+export function prependScheme(fields: Fields, field: string, config: JsonObject): 'always' | 'first' | 'never' {
+  const scheme = config.prepend_scheme ?? (config.add_prefix_space === false ? 'never' : 'always');
+  if (scheme !== 'always' && scheme !== 'first' && scheme !== 'never') {
+    fields.refuse(`${field}.prepend_scheme`, describe(scheme), 'always, first or never');
+  }
+  return scheme;
+}
+
+function behavior(fields: Fields, field: string, value: unknown): SplitBehavior {
+  const known = BEHAVIORS.find((name) => name === value);
+  return known ?? fields.refuse(`${field}.behavior`, describe(value), `one of ${BEHAVIORS.join(', ')}`);
+}

@@ -1,0 +1,98 @@
+import { byteTokenName } from './BpeModel.js';
+import { MergeQueue, type Merger } from './MergeQueue.js';
+import type { TokenModel } from './TokenModel.js';
+
+export interface SentencePieceOptions {
+  /** Pieces that text may become (no control, unknown or byte tokens): piece to id. */
+  readonly pieces: ReadonlyMap<string, number>;
+  /** Score of each id; the neighbours whose concatenation has the highest score merge first. */
+  readonly scores: ArrayLike<number>;
+  /** Pieces that exist for the sake of merging only: they are taken apart again at the end. */
+  readonly unused: ReadonlySet<number>;
+  /** All tokens by name, for the byte tokens. */
+  readonly vocabulary: ReadonlyMap<string, number>;
+  readonly unknownToken: number | undefined;
+}
+
+/**
+ * SentencePiece's BPE: there are no merge rules, any two neighbours merge whose concatenation is a piece. Text that is no piece
+ * in the end becomes byte tokens.
+ */
+export class SentencePieceModel implements TokenModel, Merger {
+  readonly #options: SentencePieceOptions;
+  /** Rank of each id among the scores: 0 for the highest, equal for equal scores. */
+  readonly #rankOfId: Int32Array;
+  readonly #longestPiece: number;
+  readonly #queue = new MergeQueue();
+  readonly #utf8 = new TextEncoder();
+  #text = '';
+  #starts = new Int32Array(64);
+  #ends = new Int32Array(64);
+  /** How unused pieces of the current text came about. */
+  #halves = new Map<string, readonly [string, string]>();
+
+  constructor(options: SentencePieceOptions) {
+    this.#options = options;
+    const distinct = Float64Array.from(new Set(Array.from(options.pieces.values(), (id) => options.scores[id] ?? 0))).sort().reverse();
+    const rankOfScore = new Map(Array.from(distinct, (score, rank) => [score, rank] as const));
+    this.#rankOfId = new Int32Array(options.scores.length);
+    let longest = 0;
+    for (const [piece, id] of options.pieces) {
+      this.#rankOfId[id] = rankOfScore.get(options.scores[id] ?? 0) ?? 0;
+      longest = Math.max(longest, piece.length);
+    }
+    this.#longestPiece = longest;
+  }
+
+  encode(piece: string, out: number[]): void {
+    this.#text = piece;
+    this.#halves.clear();
+    if (this.#starts.length < piece.length) {
+      this.#starts = new Int32Array(piece.length * 2);
+      this.#ends = new Int32Array(piece.length * 2);
+    }
+    let count = 0;
+    for (let at = 0; at < piece.length; count++) {
+      this.#starts[count] = at;
+      at += (piece.codePointAt(at) ?? 0) > 0xffff ? 2 : 1;
+      this.#ends[count] = at;
+    }
+    for (const position of this.#queue.mergeAll(count, this)) this.#emit(piece.slice(this.#starts[position], this.#ends[position]), out);
+  }
+
+  rank(left: number, right: number): number {
+    const start = this.#starts[left] ?? 0;
+    const end = this.#ends[right] ?? 0;
+    if (end - start > this.#longestPiece) return -1;
+    const id = this.#options.pieces.get(this.#text.slice(start, end));
+    return id === undefined ? -1 : (this.#rankOfId[id] ?? -1);
+  }
+
+  merge(left: number, right: number): void {
+    const start = this.#starts[left] ?? 0;
+    const middle = this.#ends[left] ?? 0;
+    const end = this.#ends[right] ?? 0;
+    if (this.#options.unused.size > 0) {
+      const whole = this.#text.slice(start, end);
+      if (this.#options.unused.has(this.#options.pieces.get(whole) ?? -1)) {
+        this.#halves.set(whole, [this.#text.slice(start, middle), this.#text.slice(middle, end)]);
+      }
+    }
+    this.#ends[left] = end;
+  }
+
+  #emit(symbol: string, out: number[]): void {
+    const id = this.#options.pieces.get(symbol);
+    const halves = id !== undefined && this.#options.unused.has(id) ? this.#halves.get(symbol) : undefined;
+    if (halves !== undefined) {
+      this.#emit(halves[0], out);
+      this.#emit(halves[1], out);
+    } else if (id !== undefined) {
+      out.push(id);
+    } else {
+      const bytes = Array.from(this.#utf8.encode(symbol), (byte) => this.#options.vocabulary.get(byteTokenName(byte)));
+      if (bytes.every((byte) => byte !== undefined)) out.push(...bytes);
+      else if (this.#options.unknownToken !== undefined) out.push(this.#options.unknownToken);
+    }
+  }
+}

@@ -1,0 +1,70 @@
+import type { AddedToken } from './AddedTokens.js';
+import { describe, MAX_TOKEN_ID, type Fields, type JsonObject } from './Fields.js';
+
+/** The names under which tokenizer_config.json declares special tokens. */
+const SPECIAL_NAMES = ['bos_token', 'eos_token', 'unk_token', 'sep_token', 'pad_token', 'cls_token', 'mask_token'] as const;
+
+/** Reads one entry of `added_tokens`, or of tokenizer_config.json's `added_tokens_decoder`. */
+function readAddedToken(fields: Fields, field: string, value: unknown, id: unknown): AddedToken {
+  const entry = fields.object(field, value);
+  const special = fields.flag(`${field}.special`, entry.special, false);
+  return {
+    id: fields.tokenId(`${field}.id`, id),
+    content: fields.string(`${field}.content`, entry.content),
+    special,
+    normalized: fields.flag(`${field}.normalized`, entry.normalized, !special),
+    singleWord: fields.flag(`${field}.single_word`, entry.single_word, false),
+    stripLeft: fields.flag(`${field}.lstrip`, entry.lstrip, false),
+    stripRight: fields.flag(`${field}.rstrip`, entry.rstrip, false),
+  };
+}
+
+/** The text of a special token in tokenizer_config.json: plain, or an object with `content`. */
+export function specialContent(fields: Fields, config: JsonObject, name: string): string | undefined {
+  const value = config[name];
+  if (value === undefined || value === null) return undefined;
+  if (typeof value === 'string') return value;
+  return fields.string(`tokenizer_config.json ${name}.content`, fields.object(`tokenizer_config.json ${name}`, value).content);
+}
+
+/**
+ * All added tokens: those of tokenizer.json, as tokenizer_config.json overrides them, and the special tokens that only the latter
+ * names. An id that the vocabulary gives to the same text goes before the list's own, as in the reference.
+ */
+export function readAddedTokens(fields: Fields, list: unknown, config: JsonObject, vocabulary: ReadonlyMap<string, number>): AddedToken[] {
+  const byContent = new Map<string, AddedToken>();
+  const add = (token: AddedToken): void => {
+    if (token.content === '') return;
+    byContent.set(token.content, { ...token, id: vocabulary.get(token.content) ?? token.id });
+  };
+  if (list !== undefined && list !== null) {
+    fields.array('added_tokens', list).forEach((item, i) => {
+      const field = `added_tokens[${i}]`;
+      add(readAddedToken(fields, field, item, fields.object(field, item).id));
+    });
+  }
+  if (config.added_tokens_decoder !== undefined && config.added_tokens_decoder !== null) {
+    for (const [key, item] of Object.entries(fields.object('tokenizer_config.json added_tokens_decoder', config.added_tokens_decoder))) {
+      const id = /^\d{1,7}$/.test(key) ? Number(key) : fields.refuse('tokenizer_config.json added_tokens_decoder', describe(key), `an id up to ${MAX_TOKEN_ID}`);
+      add(readAddedToken(fields, `tokenizer_config.json added_tokens_decoder.${key}`, item, id));
+    }
+  }
+  const special: string[] = [];
+  for (const name of SPECIAL_NAMES) special.push(specialContent(fields, config, name) ?? '');
+  for (const name of ['additional_special_tokens', 'extra_special_tokens']) {
+    if (Array.isArray(config[name])) for (const item of config[name] as unknown[]) if (typeof item === 'string') special.push(item);
+  }
+  for (const content of special) {
+    const id = vocabulary.get(content);
+    const known = byContent.get(content);
+    if (known !== undefined) byContent.set(content, { ...known, special: true });
+    else if (id !== undefined) add({ id, content, special: true, normalized: false, singleWord: false, stripLeft: false, stripRight: false });
+  }
+  const owner = new Map<number, string>();
+  for (const { id, content } of byContent.values()) {
+    const other = owner.get(id);
+    if (other !== undefined) fields.refuse('added_tokens', `id ${id} for both ${describe(other)} and ${describe(content)}`, 'one text an id');
+    owner.set(id, content);
+  }
+  return [...byContent.values()];
+}

@@ -1,0 +1,189 @@
+import { fromByteLevel } from './byteLevel.js';
+import { compilePattern } from './compilePattern.js';
+import { describe, type Fields } from './Fields.js';
+import { prependScheme } from './PreTokenizer.js';
+
+/** Text of one token on its way through the decoder; `verbatim` marks added tokens, whose text is not in any alphabet. */
+export interface Part {
+  readonly text: string;
+  readonly verbatim: boolean;
+}
+
+/** One step of a decoder, with the state of one stream of tokens. */
+export interface DecodeStage {
+  /** Takes a part and emits what is final. */
+  push(part: Part, emit: (part: Part) => void): void;
+  /** Emits what was held back. The stage is not used afterwards. */
+  end(emit: (part: Part) => void): void;
+}
+
+const KNOWN = 'one of Sequence, ByteLevel, Metaspace, Replace, ByteFallback, Fuse, Strip';
+const MOST_STEPS = 64;
+
+/** Reads tokenizer.json's `decoder`. @returns what makes the stages of a new stream */
+export function createDecoder(fields: Fields, value: unknown): () => DecodeStage[] {
+  // Without a decoder the tokens are joined by blanks.
+  if (value === null || value === undefined) return () => [separated()];
+  const factories: (() => DecodeStage)[] = [];
+  collect(fields, 'decoder', value, factories, { fused: false });
+  return () => factories.map((create) => create());
+}
+
+function collect(fields: Fields, field: string, value: unknown, out: (() => DecodeStage)[], state: { fused: boolean }, depth = 0): void {
+  const config = fields.object(field, value);
+  if (out.length > MOST_STEPS || depth > 16) fields.refuse(field, 'more steps', `at most ${MOST_STEPS}`);
+  switch (config.type) {
+    case 'Sequence':
+      fields.array(`${field}.decoders`, config.decoders).forEach((item, i) => {
+        collect(fields, `${field}.decoders[${i}]`, item, out, state, depth + 1);
+      });
+      return;
+    case 'ByteLevel':
+      out.push(byteLevel);
+      return;
+    case 'ByteFallback':
+      out.push(byteFallback);
+      return;
+    case 'Fuse':
+      state.fused = true;
+      return;
+    case 'Metaspace': {
+      const replacement = fields.optionalString(`${field}.replacement`, config.replacement) ?? '▁';
+      const drop = prependScheme(fields, field, config) !== 'never';
+      out.push(() => metaspace(replacement, drop));
+      return;
+    }
+    case 'Replace': {
+      const { regex } = compilePattern(fields, `${field}.pattern`, config.pattern);
+      const content = fields.string(`${field}.content`, config.content);
+      const replace = (text: string): string => text.replace(regex, () => content);
+      out.push(state.fused ? () => whole(replace) : () => each(replace));
+      return;
+    }
+    case 'Strip': {
+      const character = fields.string(`${field}.content`, config.content);
+      const start = count(fields, `${field}.start`, config.start);
+      const stop = count(fields, `${field}.stop`, config.stop);
+      if (!state.fused) out.push(() => each((text) => strip(text, character, start, stop)));
+      else if (stop > 0) out.push(() => whole((text) => strip(text, character, start, stop)));
+      else out.push(() => stripStart(character, start));
+      return;
+    }
+    default:
+      fields.refuse(`${field}.type`, describe(config.type), KNOWN);
+  }
+}
+
+function count(fields: Fields, field: string, value: unknown): number {
+  if (typeof value !== 'number' || !Number.isInteger(value) || value < 0 || value > 1000) fields.refuse(field, describe(value), 'a count up to 1000');
+  return value;
+}
+
+function plain(text: string): Part {
+  return { text, verbatim: false };
+}
+
+/** Each token by itself. */
+function each(change: (text: string) => string): DecodeStage {
+  return { push: (part, emit) => emit({ text: change(part.text), verbatim: part.verbatim }), end: () => undefined };
+}
+
+/** All tokens as one text; nothing is final before the end. */
+function whole(change: (text: string) => string): DecodeStage {
+  const texts: string[] = [];
+  return { push: (part) => void texts.push(part.text), end: (emit) => emit(plain(change(texts.join('')))) };
+}
+
+function separated(): DecodeStage {
+  let first = true;
+  return {
+    push: (part, emit) => {
+      emit({ text: first ? part.text : ` ${part.text}`, verbatim: part.verbatim });
+      first = false;
+    },
+    end: () => undefined,
+  };
+}
+
+/** Bytes in GPT-2's alphabet; a character's bytes may come from several tokens. */
+function byteLevel(): DecodeStage {
+  const utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
+  return {
+    push: (part, emit) => {
+      if (!part.verbatim) emit(plain(utf8.decode(fromByteLevel(part.text), { stream: true })));
+      else emit(plain(utf8.decode() + part.text));
+    },
+    end: (emit) => emit(plain(utf8.decode())),
+  };
+}
+
+const BYTE_TOKEN = /^<0x([0-9A-Fa-f]{2})>$/;
+
+/**
+ * Runs of byte tokens such as `<0xE2>`. As the reference has it, a run that is not UTF-8 as a whole becomes one U+FFFD per byte,
+ * so nothing of a run is final before it ends.
+ */
+function byteFallback(): DecodeStage {
+  const strict = new TextDecoder('utf-8', { ignoreBOM: true, fatal: true });
+  let bytes: number[] = [];
+  const flush = (emit: (part: Part) => void): void => {
+    if (bytes.length === 0) return;
+    let text: string;
+    try {
+      text = strict.decode(Uint8Array.from(bytes));
+    } catch {
+      text = '\ufffd'.repeat(bytes.length);
+    }
+    bytes = [];
+    emit(plain(text));
+  };
+  return {
+    push: (part, emit) => {
+      const byte = BYTE_TOKEN.exec(part.text)?.[1];
+      if (byte !== undefined) {
+        bytes.push(parseInt(byte, 16));
+        return;
+      }
+      flush(emit);
+      emit(part);
+    },
+    end: flush,
+  };
+}
+
+function metaspace(replacement: string, dropFirst: boolean): DecodeStage {
+  let first = true;
+  return {
+    push: (part, emit) => {
+      emit(plain(part.text.replaceAll(replacement, first && dropFirst ? '' : ' ')));
+      first = false;
+    },
+    end: () => undefined,
+  };
+}
+
+/** Drops up to `most` of `character` at the start of the whole text. */
+function stripStart(character: string, most: number): DecodeStage {
+  let left = most;
+  return {
+    push: (part, emit) => {
+      let { text } = part;
+      while (left > 0 && text !== '') {
+        if (text.startsWith(character)) {
+          text = text.slice(character.length);
+          left--;
+        } else left = 0;
+      }
+      emit({ text, verbatim: part.verbatim });
+    },
+    end: () => undefined,
+  };
+}
+
+function strip(text: string, character: string, start: number, stop: number): string {
+  let from = 0;
+  let to = text.length;
+  for (let i = 0; i < start && from < to && text.startsWith(character, from); i++) from += character.length;
+  for (let i = 0; i < stop && to > from && text.slice(from, to).endsWith(character); i++) to -= character.length;
+  return text.slice(from, to);
+}

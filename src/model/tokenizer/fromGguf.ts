@@ -1,0 +1,170 @@
+import type { TokenizerSource } from '../ModelSource.js';
+import type { AddedToken } from './AddedTokens.js';
+import { BpeModel } from './BpeModel.js';
+import { CachedModel } from './CachedModel.js';
+import { ChatTemplate } from './ChatTemplate.js';
+import { createDecoder } from './decoders.js';
+import { describe, Fields, MAX_TOKEN_ID } from './Fields.js';
+import { withAlphabet } from './fromTokenizerJson.js';
+import { GGUF_PRE_TOKENIZERS } from './ggufPreTokenizers.js';
+import { createNormalizer } from './Normalizer.js';
+import { createPreTokenizer } from './PreTokenizer.js';
+import { SentencePieceModel } from './SentencePieceModel.js';
+import type { TokenizerParts } from './TokenizerParts.js';
+import { readMerges } from './vocabulary.js';
+import { wordByWord } from './wordByWord.js';
+
+/** `tokenizer.ggml.token_type`. Normal tokens are 1. */
+const UNKNOWN = 2;
+const CONTROL = 3;
+const USER_DEFINED = 4;
+const UNUSED = 5;
+const BYTE = 6;
+
+/** Control tokens that end a turn; they end a row in files that name no end-of-turn id. */
+const END_OF_TURN: ReadonlySet<string> = new Set(['<|im_end|>', '<|eot_id|>', '<|end|>', '<end_of_turn>']);
+
+interface Vocabulary {
+  readonly fields: Fields;
+  readonly get: (key: string) => unknown;
+  readonly tokens: readonly string[];
+  /** The first id of each token: some files have a text twice. */
+  readonly ids: ReadonlyMap<string, number>;
+  readonly types: ArrayLike<number> | undefined;
+}
+
+/** Builds a tokenizer from a GGUF file's metadata. */
+export function fromGguf(source: Extract<TokenizerSource, { kind: 'gguf' }>): TokenizerParts {
+  const vocabulary = readTokens(source.metadata);
+  const { fields, get } = vocabulary;
+  const model = get('model');
+  if (model === 'gpt2') return fromByteLevel(vocabulary);
+  if (model === 'llama') return fromSentencePiece(vocabulary);
+  return fields.refuse('tokenizer.ggml.model', describe(model), 'gpt2 or llama');
+}
+
+function readTokens(metadata: ReadonlyMap<string, unknown>): Vocabulary {
+  const fields = new Fields('GGUF metadata');
+  const get = (key: string): unknown => metadata.get(key === 'chat_template' ? 'tokenizer.chat_template' : `tokenizer.ggml.${key}`);
+  const list = fields.array('tokenizer.ggml.tokens', get('tokens'));
+  if (list.length === 0 || list.length > MAX_TOKEN_ID) fields.refuse('tokenizer.ggml.tokens', `${list.length} tokens`, `1 to ${MAX_TOKEN_ID}`);
+  const tokens = list.map((token, i) => fields.string(`tokenizer.ggml.tokens[${i}]`, token));
+  const types = get('token_type') === undefined ? undefined : fields.numbers('tokenizer.ggml.token_type', get('token_type'));
+  if (types !== undefined && types.length !== tokens.length) {
+    fields.refuse('tokenizer.ggml.token_type', `${types.length} types`, `${tokens.length}, one a token`);
+  }
+  const ids = new Map<string, number>();
+  tokens.forEach((token, id) => {
+    if (!ids.has(token)) ids.set(token, id);
+  });
+  return { fields, get, tokens, ids, types };
+}
+
+function fromByteLevel(vocabulary: Vocabulary): TokenizerParts {
+  const { fields, get, ids, tokens } = vocabulary;
+  const name = get('pre') ?? 'default';
+  const known =
+    GGUF_PRE_TOKENIZERS.get(typeof name === 'string' ? name : '') ??
+    fields.refuse('tokenizer.ggml.pre', describe(name), `one of ${[...GGUF_PRE_TOKENIZERS.keys()].join(', ')}`);
+  const preTokenizer = createPreTokenizer(fields, known.preTokenizer);
+  const model = new BpeModel({
+    vocabulary: ids,
+    merges: readMerges(fields, 'tokenizer.ggml.merges', get('merges'), ids, 0),
+    fuseUnknown: false,
+    byteFallback: false,
+    wholePieceFirst: known.wholePieceFirst,
+    continuingPrefix: '',
+    endOfWordSuffix: '',
+  });
+  return {
+    fields,
+    tokens,
+    addedTokens: addedTokens(vocabulary, (token) => token),
+    normalizer: createNormalizer(fields, known.normalizer),
+    preTokenizer,
+    model: withAlphabet(model, preTokenizer),
+    decoder: createDecoder(fields, { type: 'ByteLevel' }),
+    ...common(vocabulary, known.addBegin),
+  };
+}
+
+function fromSentencePiece(vocabulary: Vocabulary): TokenizerParts {
+  const { fields, get, ids, tokens, types } = vocabulary;
+  const scores = fields.numbers('tokenizer.ggml.scores', get('scores'));
+  if (scores.length !== tokens.length) fields.refuse('tokenizer.ggml.scores', `${scores.length} scores`, `${tokens.length}, one a token`);
+  const pieces = new Map<string, number>();
+  const unused = new Set<number>();
+  for (const [token, id] of ids) {
+    const type = types?.[id];
+    if (token === '' || type === UNKNOWN || type === CONTROL || type === BYTE) continue;
+    if (!Number.isFinite(scores[id])) fields.refuse(`tokenizer.ggml.scores[${id}]`, String(scores[id]), 'a finite number');
+    pieces.set(token, id);
+    if (type === UNUSED) unused.add(id);
+  }
+  const unknown = optionalId(vocabulary, 'unknown_token_id');
+  const addSpace = fields.flag('tokenizer.ggml.add_space_prefix', get('add_space_prefix'), true);
+  const cached = new CachedModel(new SentencePieceModel({ pieces, scores, unused, vocabulary: ids, unknownToken: unknown }));
+  const blanks = { type: 'Replace', pattern: { String: ' ' }, content: '▁' };
+  const toBlank = { type: 'Replace', pattern: { String: '▁' }, content: ' ' };
+  const stages = [toBlank, { type: 'ByteFallback' }, { type: 'Fuse' }, ...(addSpace ? [{ type: 'Strip', content: ' ', start: 1, stop: 0 }] : [])];
+  return {
+    fields,
+    tokens,
+    // In the text that is matched, blanks are still blanks.
+    addedTokens: addedTokens(vocabulary, (token) => token.replaceAll('▁', ' ')),
+    normalizer: createNormalizer(fields, { type: 'Sequence', normalizers: [...(addSpace ? [{ type: 'Prepend', prepend: '▁' }] : []), blanks] }),
+    preTokenizer: createPreTokenizer(fields, null),
+    model: (pieces.has('▁') ? wordByWord(cached, pieces.keys()) : undefined) ?? cached,
+    decoder: createDecoder(fields, { type: 'Sequence', decoders: stages }),
+    ...common(vocabulary, true),
+  };
+}
+
+/** Control, unknown and user-defined tokens are matched in the text before anything else. */
+function addedTokens({ tokens, types, ids }: Vocabulary, contentOf: (token: string) => string): AddedToken[] {
+  const added: AddedToken[] = [];
+  tokens.forEach((token, id) => {
+    const type = types?.[id];
+    if ((type !== UNKNOWN && type !== CONTROL && type !== USER_DEFINED) || ids.get(token) !== id) return;
+    const content = contentOf(token);
+    if (content === '') return;
+    added.push({ id, content, special: type !== USER_DEFINED, normalized: false, singleWord: false, stripLeft: false, stripRight: false });
+  });
+  return added;
+}
+
+/** An id of the metadata; absent is undefined, and so is the largest 32-bit integer, which some writers put for "none". */
+function optionalId({ fields, get, tokens }: Vocabulary, key: string): number | undefined {
+  const value = get(key);
+  if (value === undefined || value === 0xffffffff || value === -1) return undefined;
+  const id = fields.tokenId(`tokenizer.ggml.${key}`, value);
+  if (id >= tokens.length) fields.refuse(`tokenizer.ggml.${key}`, String(id), `an id below ${tokens.length}, the number of tokens`);
+  return id;
+}
+
+function common(vocabulary: Vocabulary, addBeginByDefault: boolean): Pick<TokenizerParts, 'prefix' | 'suffix' | 'beginToken' | 'endTokens' | 'chatTemplate'> {
+  const { fields, get, tokens, types } = vocabulary;
+  const begin = optionalId(vocabulary, 'bos_token_id');
+  const end = optionalId(vocabulary, 'eos_token_id');
+  const addBegin = fields.flag('tokenizer.ggml.add_bos_token', get('add_bos_token'), addBeginByDefault) && begin !== undefined;
+  const addEnd = fields.flag('tokenizer.ggml.add_eos_token', get('add_eos_token'), false) && end !== undefined;
+  const ends = new Set<number>();
+  for (const id of [end, optionalId(vocabulary, 'eot_token_id'), optionalId(vocabulary, 'eom_token_id')]) if (id !== undefined) ends.add(id);
+  if (get('eot_token_id') === undefined) {
+    tokens.forEach((token, id) => {
+      if (types?.[id] === CONTROL && END_OF_TURN.has(token)) ends.add(id);
+    });
+  }
+  const template = get('chat_template');
+  const variables: Record<string, string> = {};
+  for (const [name, id] of [['bos_token', begin], ['eos_token', end], ['unk_token', optionalId(vocabulary, 'unknown_token_id')], ['pad_token', optionalId(vocabulary, 'padding_token_id')]] as const) {
+    if (id !== undefined) variables[name] = tokens[id] ?? '';
+  }
+  return {
+    prefix: addBegin ? [begin] : [],
+    suffix: addEnd ? [end] : [],
+    beginToken: addBegin ? begin : undefined,
+    endTokens: [...ends],
+    chatTemplate: template === undefined ? undefined : new ChatTemplate(fields.string('tokenizer.chat_template', template), variables),
+  };
+}

@@ -1,0 +1,132 @@
+import type { TokenizerSource } from '../ModelSource.js';
+import { readAddedTokens, specialContent } from './addedTokenList.js';
+import { BpeModel } from './BpeModel.js';
+import { toByteLevel } from './byteLevel.js';
+import { CachedModel } from './CachedModel.js';
+import { ChatTemplate } from './ChatTemplate.js';
+import { createDecoder } from './decoders.js';
+import { describe, Fields, type JsonObject } from './Fields.js';
+import { createNormalizer } from './Normalizer.js';
+import { readPostProcessor, type Surroundings } from './postProcessor.js';
+import { createPreTokenizer, type PreTokenizer } from './PreTokenizer.js';
+import type { TokenizerParts } from './TokenizerParts.js';
+import type { TokenModel } from './TokenModel.js';
+import { UnigramModel } from './UnigramModel.js';
+import { invertVocabulary, readMerges, readVocabulary } from './vocabulary.js';
+import { wordByWord } from './wordByWord.js';
+
+/** Builds a tokenizer from tokenizer.json and tokenizer_config.json. */
+export function fromTokenizerJson(source: Extract<TokenizerSource, { kind: 'tokenizer.json' }>): TokenizerParts {
+  const fields = new Fields(source.file);
+  const root = fields.object('tokenizer.json', source.tokenizer);
+  const config = fields.object('tokenizer_config.json', source.config);
+  const normalizer = createNormalizer(fields, root.normalizer);
+  const preTokenizer = createPreTokenizer(fields, root.pre_tokenizer);
+  const { vocabulary, tokens, model } = readModel(fields, fields.object('model', root.model), preTokenizer);
+  const addedTokens = readAddedTokens(fields, root.added_tokens, config, vocabulary);
+  const all = new Map(vocabulary);
+  for (const { content, id } of addedTokens) all.set(content, id);
+  const around = surroundings(fields, root.post_processor, config, all);
+  const endTokens = source.endTokens.length > 0 ? source.endTokens : [idOf(fields, config, 'eos_token', all)].filter((id) => id !== undefined);
+  return {
+    fields,
+    tokens,
+    addedTokens,
+    normalizer,
+    preTokenizer,
+    model,
+    decoder: createDecoder(fields, root.decoder),
+    ...around,
+    beginToken: around.prefix[0],
+    endTokens: endTokens.map((id) => fields.tokenId('eos_token_id', id)),
+    chatTemplate: chatTemplate(fields, config, source.chatTemplate),
+  };
+}
+
+function idOf(fields: Fields, config: JsonObject, name: string, ids: ReadonlyMap<string, number>): number | undefined {
+  const content = specialContent(fields, config, name);
+  return content === undefined ? undefined : ids.get(content);
+}
+
+/** tokenizer_config.json's add_bos_token and add_eos_token, where it says them, replace the post-processor, as in transformers. */
+function surroundings(fields: Fields, postProcessor: unknown, config: JsonObject, ids: ReadonlyMap<string, number>): Surroundings {
+  const declared = readPostProcessor(fields, postProcessor);
+  if (typeof config.add_bos_token !== 'boolean' && typeof config.add_eos_token !== 'boolean') return declared;
+  const pick = (flag: unknown, name: string): number[] => {
+    const id = flag === true ? idOf(fields, config, name, ids) : undefined;
+    return id === undefined ? [] : [id];
+  };
+  return { prefix: pick(config.add_bos_token, 'bos_token'), suffix: pick(config.add_eos_token, 'eos_token') };
+}
+
+interface ReadModel {
+  readonly vocabulary: ReadonlyMap<string, number>;
+  readonly tokens: readonly (string | undefined)[];
+  readonly model: TokenModel;
+}
+
+function readModel(fields: Fields, config: JsonObject, preTokenizer: PreTokenizer): ReadModel {
+  const type = config.type ?? (config.merges === undefined ? undefined : 'BPE');
+  if (type === 'BPE') return readBpe(fields, config, preTokenizer);
+  if (type === 'Unigram') return readUnigram(fields, config, preTokenizer);
+  return fields.refuse('model.type', describe(type), 'BPE or Unigram');
+}
+
+function readBpe(fields: Fields, config: JsonObject, preTokenizer: PreTokenizer): ReadModel {
+  const vocabulary = readVocabulary(fields, config.vocab);
+  const continuingPrefix = fields.optionalString('model.continuing_subword_prefix', config.continuing_subword_prefix) ?? '';
+  const unknown = fields.optionalString('model.unk_token', config.unk_token);
+  const merges = readMerges(fields, 'model.merges', config.merges, vocabulary, continuingPrefix.length);
+  const tokens = invertVocabulary(fields, vocabulary);
+  const wholePieceFirst = fields.flag('model.ignore_merges', config.ignore_merges, false);
+  const bpe = new BpeModel({
+    vocabulary,
+    merges,
+    unknownToken: unknown === undefined ? undefined : vocabulary.get(unknown),
+    fuseUnknown: fields.flag('model.fuse_unk', config.fuse_unk, false),
+    byteFallback: fields.flag('model.byte_fallback', config.byte_fallback, false),
+    wholePieceFirst,
+    continuingPrefix,
+    endOfWordSuffix: fields.optionalString('model.end_of_word_suffix', config.end_of_word_suffix) ?? '',
+  });
+  const cached = withAlphabet(bpe, preTokenizer);
+  const independentWords = !wholePieceFirst && config.end_of_word_suffix == null && continuingPrefix === '' && vocabulary.has('▁');
+  const words = independentWords && !preTokenizer.byteLevelLast ? wordByWord(cached, merges.map(([, , merged]) => tokens[merged] ?? '')) : undefined;
+  return { vocabulary, tokens, model: words ?? cached };
+}
+
+function readUnigram(fields: Fields, config: JsonObject, preTokenizer: PreTokenizer): ReadModel {
+  const pieces = fields.array('model.vocab', config.vocab).map((item, id): [string, number] => {
+    const [piece, score] = fields.array(`model.vocab[${id}]`, item);
+    if (typeof score !== 'number' || !Number.isFinite(score)) fields.refuse(`model.vocab[${id}]`, describe(score), 'a piece and its score');
+    return [fields.string(`model.vocab[${id}]`, piece), score];
+  });
+  if (pieces.length === 0) fields.refuse('model.vocab', 'no tokens', 'at least one');
+  const unknownToken = config.unk_id === undefined || config.unk_id === null ? undefined : fields.tokenId('model.unk_id', config.unk_id);
+  if (unknownToken !== undefined && unknownToken >= pieces.length) fields.refuse('model.unk_id', String(unknownToken), `an id below ${pieces.length}`);
+  const vocabulary = new Map(pieces.map(([piece], id) => [piece, id] as const));
+  const byteFallback = fields.flag('model.byte_fallback', config.byte_fallback, false);
+  const model = new UnigramModel({ pieces, unknownToken, byteFallback });
+  return { vocabulary, tokens: pieces.map(([piece]) => piece), model: withAlphabet(model, preTokenizer) };
+}
+
+/** Caches by the piece as cut from the text, and writes it in GPT-2's alphabet only on a miss. */
+export function withAlphabet(model: TokenModel, preTokenizer: PreTokenizer): TokenModel {
+  return new CachedModel(preTokenizer.byteLevelLast ? { encode: (piece, out) => model.encode(toByteLevel(piece), out) } : model);
+}
+
+/** The template of chat_template.jinja, else of tokenizer_config.json: text, or a list of named ones of which `default` is taken. */
+function chatTemplate(fields: Fields, config: JsonObject, file: string | undefined): ChatTemplate | undefined {
+  let source: unknown = file ?? config.chat_template;
+  if (Array.isArray(source)) {
+    const named = source.map((item, i) => fields.object(`chat_template[${i}]`, item));
+    source = (named.find(({ name }) => name === 'default') ?? named[0])?.template;
+  }
+  if (source === undefined || source === null) return undefined;
+  const variables: Record<string, string> = {};
+  for (const name of ['bos_token', 'eos_token', 'unk_token', 'pad_token']) {
+    const content = specialContent(fields, config, name);
+    if (content !== undefined) variables[name] = content;
+  }
+  return new ChatTemplate(fields.string('chat_template', source), variables);
+}

@@ -1,0 +1,57 @@
+/** What becomes of the text that a splitting pattern matches, in the words of tokenizer.json. */
+export type SplitBehavior = 'Removed' | 'Isolated' | 'MergedWithPrevious' | 'MergedWithNext' | 'Contiguous';
+
+/**
+ * Cuts `text` at the matches of `regex`. Nothing empty is returned.
+ * @param regex with the flag g
+ * @param invert what does not match is treated as the matches, and the other way round
+ */
+export function split(text: string, regex: RegExp, behavior: SplitBehavior, invert: boolean): string[] {
+  const result: string[] = [];
+  if (behavior === 'Isolated') {
+    // The most frequent case; whether a part is a match makes no difference to it.
+    let at = 0;
+    regex.lastIndex = 0;
+    for (let match = regex.exec(text); match !== null; match = regex.exec(text)) {
+      const end = match.index + match[0].length;
+      if (end === match.index) regex.lastIndex += (text.codePointAt(end) ?? 0) > 0xffff ? 2 : 1;
+      if (match.index > at) result.push(text.slice(at, match.index));
+      if (end > match.index) result.push(match[0]);
+      at = end;
+    }
+    if (at < text.length) result.push(text.slice(at));
+    return result;
+  }
+  const ends: number[] = [];
+  const matched: boolean[] = [];
+  let at = 0;
+  const part = (end: number, isMatch: boolean): void => {
+    if (end === at) return;
+    ends.push(end);
+    matched.push(isMatch !== invert);
+    at = end;
+  };
+  for (const match of text.matchAll(regex)) {
+    part(match.index, false);
+    part(match.index + match[0].length, true);
+  }
+  part(text.length, false);
+
+  let start = 0;
+  for (let i = 0; i < ends.length; i++) {
+    const here = matched[i] === true;
+    const next = i + 1 < ends.length ? matched[i + 1] === true : undefined;
+    if (behavior === 'Removed') {
+      if (!here) result.push(text.slice(start, ends[i]));
+    } else {
+      // Does the part that follows belong to this one?
+      const joined =
+        next !== undefined &&
+        ((behavior === 'MergedWithPrevious' && !here && next) || (behavior === 'MergedWithNext' && here && !next) || (behavior === 'Contiguous' && here === next));
+      if (joined) continue;
+      result.push(text.slice(start, ends[i]));
+    }
+    start = ends[i] ?? start;
+  }
+  return result;
+}

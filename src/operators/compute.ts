@@ -1,0 +1,36 @@
+import type { IssuedSquare } from '../engine/execution/IssuedSquare.js';
+import type { StageContext } from '../engine/execution/Run.js';
+import type { ComputePart, TaskEvent } from '../engine/execution/Task.js';
+import { stage, type Stage } from './stageInternals.js';
+
+/** The parts of a layer, in order. The first layer embeds before them, the last one samples after them. */
+const PARTS: readonly ComputePart[] = ['project', 'attend', 'finish'];
+
+/**
+ * Issues `compute`, as a small graph of tasks: project (norm, q k v, rotation, keys and values into their pages), attend, finish (output
+ * projection, feed-forward). It waits for the square's loads, and for its left neighbour: the same slot's previous compute.
+ */
+export function compute(run: StageContext): Stage {
+  const left = new Map<number, TaskEvent>();
+  return stage((square) => {
+    const { slot, layer, events } = square;
+    const parts = partsOf(layer, run.grid.layers);
+    const neighbour = left.get(slot);
+    let after: readonly TaskEvent[] = neighbour ? [neighbour, ...events.inputs] : events.inputs;
+    for (const part of parts) {
+      const event = run.issue(square, { name: 'compute', part, queue: run.device.computeQueue, after });
+      after = [event];
+      events.compute = event;
+      left.set(slot, event);
+    }
+  });
+}
+
+function partsOf(layer: number, layers: number): readonly ComputePart[] {
+  return [...(layer === 0 ? (['embed'] as const) : []), ...PARTS, ...(layer === layers - 1 ? (['head'] as const) : [])];
+}
+
+/** The head's event of a square of the last layer. */
+export function headEvent({ events }: IssuedSquare): TaskEvent | undefined {
+  return events.compute?.task.part === 'head' ? events.compute : undefined;
+}

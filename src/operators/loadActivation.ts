@@ -1,0 +1,16 @@
+import type { StageContext } from '../engine/execution/Run.js';
+import { stage, StepGate, type LookAhead, type Stage } from './stageInternals.js';
+import { lastActivations } from './storeActivation.js';
+
+/**
+ * Issues `load_activation`: the hidden states that the slot's previous layer stored elsewhere come back to where computing happens.
+ *
+ * @param options.ahead squares whose activations may be loaded ahead of the one that is computed. Default 1
+ */
+export function loadActivation(run: StageContext, { ahead = 1 }: LookAhead = {}): Stage {
+  const gate = new StepGate(ahead);
+  return stage((square) => {
+    const after = [...gate.open(square), ...lastActivations(run, square)];
+    square.events.inputs.push(...run.issueMoves(square, 'load_activation', run.movement.loadActivation(square), after));
+  });
+}

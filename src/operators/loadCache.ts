@@ -1,0 +1,17 @@
+import type { StageContext } from '../engine/execution/Run.js';
+import { stage, StepGate, type LookAhead, type Stage } from './stageInternals.js';
+import { lastStores } from './storeCache.js';
+
+/**
+ * Issues `load_cache` for the keys and values of the square's rows that do not live where attention happens. It waits for the stores of the
+ * same rows' last pass.
+ *
+ * @param options.ahead squares whose cache may be loaded ahead of the one that is computed. Default 1
+ */
+export function loadCache(run: StageContext, { ahead = 1 }: LookAhead = {}): Stage {
+  const gate = new StepGate(ahead);
+  return stage((square) => {
+    const after = [...gate.open(square), ...lastStores(run, square)];
+    square.events.inputs.push(...run.issueMoves(square, 'load_cache', run.movement.loadCache(square), after));
+  });
+}

@@ -1,0 +1,27 @@
+import type { StageContext } from '../engine/execution/Run.js';
+import type { TaskEvent } from '../engine/execution/Task.js';
+import { stage, StepGate, type LookAhead, type Stage } from './stageInternals.js';
+
+/**
+ * Issues `load_weight` for the squares' layers: the part of each layer's weights that does not live where computing happens. The squares of
+ * one pass that share a layer share its load: that is what block schedules are for.
+ *
+ *     squares   --(0,0)(0,1)--(1,0)(1,1)-->      (layer, slot)
+ *     issued      W0            W1               one load a layer and pass
+ *     out       --(0,0)(0,1)--(1,0)(1,1)-->
+ *
+ * @param run the run whose squares pass
+ * @param options.ahead layers that may be loaded ahead of the one that is computed. Default 1
+ */
+export function loadWeight(run: StageContext, { ahead = 1 }: LookAhead = {}): Stage {
+  const gate = new StepGate(ahead);
+  let current: { readonly pass: number; readonly layer: number; readonly events: readonly TaskEvent[] } | undefined;
+  return stage((square) => {
+    if (current?.pass === square.pass && current.layer === square.layer) gate.add(square);
+    else {
+      const events = run.issueMoves(square, 'load_weight', run.movement.loadWeight(square), gate.open(square));
+      current = { pass: square.pass, layer: square.layer, events };
+    }
+    square.events.inputs.push(...current.events);
+  });
+}

@@ -1,0 +1,33 @@
+import { defer, tap, type OperatorFunction } from 'rxjs';
+import type { GenerationSource, RunOptions } from '../engine/rows/Generation.js';
+import type { RowInput, RowResult } from '../Row.js';
+import { generatedRows } from './generatedRows.js';
+import { pulled, type PulledOptions } from './pulled.js';
+
+/**
+ * Generates an answer for every row of a stream.
+ *
+ *     rows      --a--b-c-----|
+ *     results   ------a---b---(c|)       order: 'input'
+ *
+ * An Observable cannot be slowed down: rows that arrive faster than they are answered wait in a bounded queue. For input that can be pulled,
+ * files above all, `engine.generate` needs no queue.
+ *
+ * @example
+ * prompts$.pipe(offloadGenerate(engine, { maxNewTokens: 64 })).subscribe((row) => console.log(row.text));
+ *
+ * @param engine an open engine
+ * @param options of the rows and the run; `queue` bounds the rows that wait
+ * @returns an operator; a row that is bad becomes a result with `error`, only a failed run is the stream's error
+ */
+export function offloadGenerate(engine: GenerationSource, options: RunOptions & { readonly queue?: PulledOptions } = {}): OperatorFunction<RowInput, RowResult> {
+  return (rows$) =>
+    defer(() => {
+      const generation = engine.generation(pulled(rows$, options.queue), options);
+      return generatedRows(generation).pipe(
+        tap(() => {
+          generation.delivered();
+        }),
+      );
+    });
+}

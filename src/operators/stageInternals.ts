@@ -1,0 +1,45 @@
+import { map, type OperatorFunction } from 'rxjs';
+import type { IssuedSquare } from '../engine/execution/IssuedSquare.js';
+import type { TaskEvent } from '../engine/execution/Task.js';
+
+/** A stage of the pipeline: it issues tasks for each square that passes, and passes it on at once. */
+export type Stage = OperatorFunction<IssuedSquare, IssuedSquare>;
+
+/** Options of the stages that move data. */
+export interface LookAhead {
+  /**
+   * How many steps the stage may run ahead of computing: with 1, the next step's data move while the present one is computed; with 0 a step's
+   * data move only after everything before it has been computed. A step is a square; for weights it is a layer of a pass. Default 1.
+   */
+  readonly ahead?: number;
+}
+
+/** Makes a stage of what is to be issued for one square. */
+export function stage(issue: (square: IssuedSquare) => void): Stage {
+  return map((square) => {
+    issue(square);
+    return square;
+  });
+}
+
+/** Remembers the last steps of one stage, and names the computes that a new step has to wait for. */
+export class StepGate {
+  private readonly steps: IssuedSquare[][] = [];
+
+  constructor(private readonly ahead: number) {
+    if (!Number.isInteger(ahead) || ahead < 0) throw new RangeError(`ahead: found ${ahead}, expected a whole number of at least 0`);
+  }
+
+  /** Opens a step for its first square: what the step's tasks wait for. */
+  open(square: IssuedSquare): TaskEvent[] {
+    this.steps.push([square]);
+    if (this.steps.length > this.ahead + 2) this.steps.shift();
+    const before = this.steps.length > this.ahead + 1 ? this.steps[0] : undefined;
+    return (before ?? []).flatMap(({ events }) => (events.compute ? [events.compute] : []));
+  }
+
+  /** Adds a further square to the step that is open. */
+  add(square: IssuedSquare): void {
+    this.steps.at(-1)?.push(square);
+  }
+}

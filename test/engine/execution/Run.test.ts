@@ -1,0 +1,125 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { lastValueFrom, tap, toArray } from 'rxjs';
+import type { Placement } from '../../../src/engine/memory/movement.js';
+import { diagonalBlock } from '../../../src/engine/schedules/diagonalBlock.js';
+import { rowByRow } from '../../../src/engine/schedules/rowByRow.js';
+import { zigZagBlock } from '../../../src/engine/schedules/zigZagBlock.js';
+import { ScheduleError } from '../../../src/errors/ScheduleError.js';
+import { TaskError } from '../../../src/errors/TaskError.js';
+import { defaultPipeline } from '../../../src/operators/defaultPipeline.js';
+import { finishedRows } from '../../../src/operators/finishedRows.js';
+import { squares } from '../../../src/operators/squares.js';
+import { simulatedRun, type SimulatedResult, type SimulatedRun, type SimulatedSetup } from '../../support/simulatedRun.js';
+
+const GRID = { layers: 3, slots: 2, rowsPerSlot: 2, tokensPerSquare: 8 };
+
+function results({ run }: SimulatedRun): Promise<SimulatedResult[]> {
+  return lastValueFrom(squares(run).pipe(defaultPipeline(run), finishedRows(run), toArray()));
+}
+
+const share = fc.array(fc.nat(4), { minLength: 3, maxLength: 3 }).map(([gpu = 0, cpu = 0, disk = 0]) => {
+  const sum = gpu + cpu + disk;
+  return sum === 0 ? { gpu: 0, cpu: 1, disk: 0 } : { gpu: gpu / sum, cpu: cpu / sum, disk: disk / sum };
+});
+const placement: fc.Arbitrary<Placement> = fc.record({ weights: share, cache: share, activations: share });
+const setup: fc.Arbitrary<SimulatedSetup> = fc.record({
+  grid: fc.record({
+    layers: fc.integer({ min: 1, max: 4 }),
+    slots: fc.integer({ min: 1, max: 3 }),
+    rowsPerSlot: fc.integer({ min: 1, max: 3 }),
+    tokensPerSquare: fc.integer({ min: 3, max: 9 }),
+  }),
+  rows: fc.array(
+    fc.record({ promptTokens: fc.integer({ min: 1, max: 20 }), newTokens: fc.integer({ min: 1, max: 6 }), endsAfter: fc.integer({ min: 1, max: 8 }) }),
+    { maxLength: 12 },
+  ),
+  schedule: fc.constantFrom(rowByRow(), zigZagBlock(), diagonalBlock()),
+  placement,
+  pages: fc.integer({ min: 7, max: 20 }), // the longest row, 20 + 6 - 1 positions of 4 a page, fits alone
+  window: fc.integer({ min: 1, max: 12 }),
+  simulation: fc.record({
+    computeTier: fc.constantFrom('cpu' as const, 'gpu' as const),
+    burst: fc.integer({ min: 1, max: 5 }),
+    duration: fc.func(fc.nat(5)).map((draw) => (task: { name: string; layer: number; bytes: number }) => draw(task.name, task.layer, task.bytes)),
+  }),
+});
+
+describe('a run on the simulated device', () => {
+  test('completes rows of unequal lengths', async () => {
+    const rows = [{ promptTokens: 3, newTokens: 2 }, { promptTokens: 20, newTokens: 1 }, { promptTokens: 1, newTokens: 5 }];
+    const done = await results(simulatedRun({ grid: GRID, rows }));
+    expect(done.map(({ index, tokens }) => [index, tokens]).sort()).toEqual([
+      [0, [3, 4]],
+      [1, [20]],
+      [2, [1, 2, 3, 4, 5]],
+    ]);
+  });
+
+  test('ends at once without rows', async () => {
+    await expect(results(simulatedRun({ grid: GRID, rows: [] }))).resolves.toEqual([]);
+  });
+
+  test('every row gets all of its tokens under any grid, schedule, placement, memory, window and timing, and everything is given back', async () => {
+    await fc.assert(
+      fc.asyncProperty(setup, async (given) => {
+        const simulated = simulatedRun(given);
+        const done = await results(simulated);
+        await simulated.run.drained;
+        const rows = [...(given.rows as Iterable<{ promptTokens: number; newTokens: number; endsAfter: number }>)];
+        expect(done.length).toBe(rows.length);
+        for (const { index, tokens } of done) {
+          const row = rows[index];
+          const count = Math.min(row?.newTokens ?? 0, row?.endsAfter ?? 0);
+          expect(tokens).toEqual(Array.from({ length: count }, (_, i) => (row?.promptTokens ?? 0) + i));
+        }
+        expect(simulated.pool.used).toBe(0);
+        expect(simulated.pool.peakUsed).toBeLessThanOrEqual(given.pages ?? 0);
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  test('a failing task is the error of the stream, names the task, and leaves nothing behind', async () => {
+    const simulated = simulatedRun({
+      grid: GRID,
+      rows: Array.from({ length: 6 }, () => ({ promptTokens: 3, newTokens: 3 })),
+      simulation: { fail: ({ pass, layer, part }) => (pass === 1 && layer === 2 && part === 'attend' ? 'the disk fell off' : undefined) },
+    });
+    await expect(results(simulated)).rejects.toThrow(new TaskError('compute (attend) pass 1 layer 2 slot 0', 'the disk fell off'));
+    await simulated.run.drained;
+    expect(simulated.pool.used).toBe(0);
+  });
+
+  test('a schedule that breaks the path is refused with the constraint', async () => {
+    const broken = { ...diagonalBlock(), next: (...[state, observed]: Parameters<ReturnType<typeof diagonalBlock>['next']>) => {
+      const { state: after, squares: all } = diagonalBlock().next(state, observed);
+      return { state: after, squares: [...all].reverse() };
+    } };
+    const simulated = simulatedRun({ grid: GRID, rows: [{ promptTokens: 2, newTokens: 2 }], schedule: broken });
+    await expect(results(simulated)).rejects.toThrow(ScheduleError);
+    await expect(results(simulatedRun({ grid: GRID, rows: [{ promptTokens: 2, newTokens: 2 }], schedule: broken }))).rejects.toThrow(/left-neighbour/);
+  });
+
+  test('a schedule that forgets a row is refused instead of hanging', async () => {
+    const lazy = { ...diagonalBlock(), next: (state: ReturnType<ReturnType<typeof diagonalBlock>['start']>) => ({ state, squares: [] }) };
+    await expect(results(simulatedRun({ grid: GRID, rows: [{ promptTokens: 2, newTokens: 2 }], schedule: lazy }))).rejects.toThrow(/complete/);
+  });
+
+  test('never more squares under way than the window has credits', async () => {
+    const simulated = simulatedRun({ grid: GRID, rows: Array.from({ length: 9 }, () => ({ promptTokens: 5, newTokens: 4 })), window: 3 });
+    const { run } = simulated;
+    let under = 0;
+    let most = 0;
+    await lastValueFrom(
+      squares(run).pipe(
+        tap(() => (most = Math.max(most, ++under))),
+        defaultPipeline(run),
+        tap(() => under--),
+        finishedRows(run),
+        toArray(),
+      ),
+    );
+    expect(most).toBe(3);
+  });
+});
