@@ -18,7 +18,7 @@ export function compute(run: StageContext): Stage {
     const neighbour = left.get(slot);
     let after: readonly TaskEvent[] = neighbour ? [neighbour, ...events.inputs] : events.inputs;
     for (const part of parts) {
-      const event = run.issue(square, { name: 'compute', part, queue: run.device.computeQueue, after });
+      const event = run.issue(square, { name: 'compute', part, queue: run.device.computeQueue }, after);
       after = [event];
       events.compute = event;
       left.set(slot, event);

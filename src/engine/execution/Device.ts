@@ -34,8 +34,11 @@ export interface Device {
   readonly computeTier: Tier;
   readonly computeQueue: QueueName;
 
-  /** Queues a task; never waits. Completions are announced later, never inside `submit`. */
-  submit(task: Task): TaskEvent;
+  /**
+   * Queues a task; never waits. It starts when all of `after` have completed. Completions are announced later, never inside `submit`.
+   * (What a task waits for is no part of it: events would otherwise hold the whole history of a run in memory.)
+   */
+  submit(task: Task, after: readonly TaskEvent[]): TaskEvent;
 
   /** Completions in order, in bursts; a device shared by several runs announces all of theirs. Never errors. */
   readonly completed$: Observable<readonly Completion[]>;

@@ -47,7 +47,7 @@ export class NativeDevice implements Device {
     runtime.onCompleted((completions) => this.complete(completions));
   }
 
-  submit(task: Task): TaskEvent {
+  submit(task: Task, after: readonly TaskEvent[]): TaskEvent {
     if (task.name !== 'compute' || task.part === undefined) {
       throw new TaskError(describeTask(task), 'this device holds everything in memory and has nothing to move');
     }
@@ -56,8 +56,8 @@ export class NativeDevice implements Device {
     const batch = state.batches.get(task.rows) ?? this.openBatch(state, task);
     const activations = state.activations[task.slot];
     if (activations === undefined) throw new TaskError(describeTask(task), `the run has ${state.activations.length} slots`);
-    const after = task.after.filter((event) => event.timing === undefined).map((event) => event.id);
-    const id = nativeCall(() => this.runtime.submitCompute(COMPUTE_PARTS[part], task.layer, batch.handle, activations, after));
+    const pending = after.filter((event) => event.timing === undefined).map((event) => event.id);
+    const id = nativeCall(() => this.runtime.submitCompute(COMPUTE_PARTS[part], task.layer, batch.handle, activations, pending));
     const event = new PendingEvent(id, task);
     batch.outstanding++;
     this.pending.set(id, { event, batch });

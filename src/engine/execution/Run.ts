@@ -21,13 +21,16 @@ export interface RunRow<Result> {
   accept(head: HeadOutput, row: RowId): Result | undefined;
 }
 
+/** A task as a stage states it; which square it is for is added by the run. */
+export type StageTask = Pick<Task, 'name' | 'queue'> & Partial<Pick<Task, 'part' | 'bytes' | 'from' | 'to'>>;
+
 /** What the stage operators need to know of a run. */
 export interface StageContext {
   readonly grid: Grid;
   readonly device: Device;
   readonly movement: Movement;
   /** Submits one task for the square and notes its event there. */
-  issue(square: IssuedSquare, task: Pick<Task, 'name' | 'queue' | 'after'> & Partial<Pick<Task, 'part' | 'bytes' | 'from' | 'to'>>): TaskEvent;
+  issue(square: IssuedSquare, task: StageTask, after: readonly TaskEvent[]): TaskEvent;
   /** Submits the hops of some routes; returns the last event of each. */
   issueMoves(square: IssuedSquare, name: TaskName, routes: readonly (readonly Move[])[], after: readonly TaskEvent[]): TaskEvent[];
 }
@@ -127,10 +130,10 @@ export class Run<Result> implements StageContext {
     else this.setup.feed.start();
   }
 
-  issue(square: IssuedSquare, task: Parameters<StageContext['issue']>[1]): TaskEvent {
+  issue(square: IssuedSquare, task: StageTask, after: readonly TaskEvent[]): TaskEvent {
     const { pass, layer, slot, rows, events } = square;
-    const after = events.barrier.length > 0 ? [...task.after, ...events.barrier] : task.after;
-    const event = this.device.submit({ bytes: 0, ...task, run: this.setup.id, pass, layer, slot, rows, after });
+    const waitsFor = events.barrier.length > 0 ? [...after, ...events.barrier] : after;
+    const event = this.device.submit({ bytes: 0, ...task, run: this.setup.id, pass, layer, slot, rows }, waitsFor);
     this.outstanding++;
     events.all.push(event);
     return event;
@@ -139,7 +142,7 @@ export class Run<Result> implements StageContext {
   issueMoves(square: IssuedSquare, name: TaskName, routes: readonly (readonly Move[])[], after: readonly TaskEvent[]): TaskEvent[] {
     return routes.flatMap((route) => {
       let last: TaskEvent | undefined;
-      for (const move of route) last = this.issue(square, { name, ...move, after: last ? [last] : after });
+      for (const move of route) last = this.issue(square, { name, ...move }, last ? [last] : after);
       return last ? [last] : [];
     });
   }

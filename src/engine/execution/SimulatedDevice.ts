@@ -48,10 +48,10 @@ export class SimulatedDevice implements Device {
     return Math.max(0, ...this.freeAt.values());
   }
 
-  submit(task: Task): TaskEvent {
+  submit(task: Task, after: readonly TaskEvent[]): TaskEvent {
     let start = this.freeAt.get(task.queue) ?? 0;
     let failed: Task | undefined;
-    for (const earlier of task.after) {
+    for (const earlier of after) {
       if (!(earlier instanceof SimulatedEvent)) throw new TypeError(`${describeTask(task)} waits for an event of another device`);
       start = Math.max(start, earlier.outcome.end);
       if (earlier.outcome.reason !== undefined) failed ??= earlier.task;

@@ -29,8 +29,6 @@ export interface Task {
   readonly bytes: number;
   readonly from?: Tier;
   readonly to?: Tier;
-  /** It starts when all of these have completed. */
-  readonly after: readonly TaskEvent[];
 }
 
 /** What `submit` returns: the completion of one task. */

@@ -1,5 +1,5 @@
 import { ScheduleError } from '../../errors/ScheduleError.js';
-import type { Grid, Square } from './Square.js';
+import type { Grid, RowId, Square } from './Square.js';
 import { PathChecker } from './PathChecker.js';
 import type { AdmittedRow } from './Schedule.js';
 
@@ -24,11 +24,12 @@ const LOADS: ReadonlySet<string> = new Set(['load_weight', 'load_cache', 'load_a
  * there, and every row passes every layer at every position once (FlexGen, section 4.1).
  *
  * @param grid the shape of the run
- * @param rows the rows that were admitted; one that ended early is given with the new tokens that it really got
+ * @param rows the rows that were admitted, with the most tokens that each might have got
  * @param records in any order
+ * @param endedEarly rows that ended before their last token: they may be incomplete
  * @throws ScheduleError naming the first constraint that is broken
  */
-export function validatePath(grid: Grid, rows: readonly AdmittedRow[], records: readonly PathRecord[]): void {
+export function validatePath(grid: Grid, rows: readonly AdmittedRow[], records: readonly PathRecord[], endedEarly: ReadonlySet<RowId> = new Set()): void {
   const spans = spansOf(records);
   const checker = new PathChecker(grid);
   for (const row of rows) checker.admit(row);
@@ -49,7 +50,7 @@ export function validatePath(grid: Grid, rows: readonly AdmittedRow[], records: 
   }
   for (const { row } of rows) {
     const missing = checker.missing(row);
-    if (missing > 0) throw new ScheduleError('complete', `row ${row} lacks ${missing} positions`);
+    if (missing > 0 && !endedEarly.has(row)) throw new ScheduleError('complete', `row ${row} lacks ${missing} positions`);
   }
 }
 

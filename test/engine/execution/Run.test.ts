@@ -5,6 +5,7 @@ import type { Placement } from '../../../src/engine/memory/movement.js';
 import { diagonalBlock } from '../../../src/engine/schedules/diagonalBlock.js';
 import { rowByRow } from '../../../src/engine/schedules/rowByRow.js';
 import { zigZagBlock } from '../../../src/engine/schedules/zigZagBlock.js';
+import { validatePath } from '../../../src/engine/schedules/validatePath.js';
 import { ScheduleError } from '../../../src/errors/ScheduleError.js';
 import { TaskError } from '../../../src/errors/TaskError.js';
 import { defaultPipeline } from '../../../src/operators/defaultPipeline.js';
@@ -73,6 +74,8 @@ describe('a run on the simulated device', () => {
           const count = Math.min(row?.newTokens ?? 0, row?.endsAfter ?? 0);
           expect(tokens).toEqual(Array.from({ length: count }, (_, i) => (row?.promptTokens ?? 0) + i));
         }
+        const early = new Set(rows.flatMap(({ newTokens, endsAfter }, row) => (endsAfter < newTokens ? [row] : [])));
+        validatePath(given.grid, rows.map((row, index) => ({ row: index, ...row })), simulated.events, early);
         expect(simulated.pool.used).toBe(0);
         expect(simulated.pool.peakUsed).toBeLessThanOrEqual(given.pages ?? 0);
       }),
@@ -104,6 +107,37 @@ describe('a run on the simulated device', () => {
   test('a schedule that forgets a row is refused instead of hanging', async () => {
     const lazy = { ...diagonalBlock(), next: (state: ReturnType<ReturnType<typeof diagonalBlock>['start']>) => ({ state, squares: [] }) };
     await expect(results(simulatedRun({ grid: GRID, rows: [{ promptTokens: 2, newTokens: 2 }], schedule: lazy }))).rejects.toThrow(/complete/);
+  });
+
+  test('a million rows stream through in steady memory, admitted no faster than they are taken', async () => {
+    const total = 1_000_000;
+    let pulled = 0;
+    const rows = (function* () {
+      while (pulled < total) {
+        pulled++;
+        yield { promptTokens: 1, newTokens: 1 };
+      }
+    })();
+    const simulated = simulatedRun({ grid: { layers: 1, slots: 1, rowsPerSlot: 2048, tokensPerSquare: 2048 }, rows });
+    simulated.device.completed$.subscribe(() => (simulated.events as unknown[]).splice(0));
+    const { run } = simulated;
+    let taken = 0;
+    let ahead = 0;
+    let heapAfterWarmUp = 0;
+    await lastValueFrom(
+      squares(run).pipe(
+        defaultPipeline(run),
+        finishedRows(run),
+        tap(() => {
+          taken++;
+          ahead = Math.max(ahead, pulled - taken);
+          if (taken === total / 10) heapAfterWarmUp = process.memoryUsage().heapUsed;
+        }),
+      ),
+    );
+    expect(taken).toBe(total);
+    expect(ahead).toBeLessThanOrEqual(12 * 2048); // the window's squares, and the rows that wait
+    expect(process.memoryUsage().heapUsed - heapAfterWarmUp).toBeLessThan(64 * 2 ** 20);
   });
 
   test('never more squares under way than the window has credits', async () => {
