@@ -1,0 +1,95 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { diagonalBlock } from '../../../src/engine/schedules/diagonalBlock.js';
+import { PathChecker } from '../../../src/engine/schedules/PathChecker.js';
+import type { HeadMode, RowRange, Square } from '../../../src/engine/schedules/Square.js';
+
+const GRID = { layers: 2, slots: 2, rowsPerSlot: 2, tokensPerSquare: 4 };
+const range = (firstPosition: number, tokens: number, head: HeadMode, row = 0): RowRange => ({ row, firstPosition, tokens, head });
+const square = (layer: number, rows: readonly RowRange[], slot = 0): Square => ({ pass: 0, layer, slot, rows });
+
+/** A row of 3 prompt tokens and 2 new ones: positions 0 to 3. */
+function checker(...accepted: Square[]): PathChecker {
+  const path = new PathChecker(GRID);
+  path.admit({ row: 0, promptTokens: 3, newTokens: 2 });
+  for (const each of accepted) path.accept(each);
+  return path;
+}
+const prompt = [square(0, [range(0, 3, 'sample')]), square(1, [range(0, 3, 'sample')])];
+
+describe('PathChecker', () => {
+  test('accepts a path, and says what is missing of it', () => {
+    const path = checker(...prompt);
+    expect(path.missing(0)).toBe(1);
+    path.accept(square(0, [range(3, 1, 'sample')]));
+    path.accept(square(1, [range(3, 1, 'sample')]));
+    expect(path.missing(0)).toBe(0);
+  });
+
+  test.each<[string, Square[], Square, string]>([
+    ['a layer before the one below it', [], square(1, [range(0, 3, 'sample')]), 'left-neighbour'],
+    ['a position before the one left of it', [], square(0, [range(1, 2, 'sample')]), 'left-neighbour'],
+    ['a decode token before its token was sampled', [square(0, [range(0, 3, 'sample')])], square(0, [range(3, 1, 'sample')]), 'left-neighbour'],
+    ['a chunk that runs from the prompt into what is not sampled yet', [square(0, [range(0, 2, 'none')]), square(1, [range(0, 2, 'none')])], square(0, [range(2, 2, 'sample')]), 'left-neighbour'],
+    ['a position twice', [square(0, [range(0, 3, 'sample')])], square(0, [range(0, 3, 'sample')]), 'complete'],
+    ['a position past the row', prompt, square(0, [range(3, 2, 'sample')]), 'complete'],
+    ['a row that was not admitted', [], square(0, [range(0, 1, 'none', 7)]), 'lifetime'],
+    ['a row twice in a square', [], square(0, [range(0, 1, 'none'), range(1, 1, 'none')]), 'left-neighbour'],
+    ['no rows', [], square(0, []), 'capacity'],
+    ['too many tokens', [], square(0, [range(0, 5, 'sample')]), 'capacity'],
+    ['a layer that is not there', [], square(2, [range(0, 3, 'sample')]), 'complete'],
+    ['a slot that is not there', [], square(0, [range(0, 3, 'sample')], 2), 'capacity'],
+    ['an empty range', [], square(0, [range(0, 0, 'none')]), 'complete'],
+    ['a fraction of a token', [], square(0, [range(0, 0.5, 'none')]), 'complete'],
+    ['sampling in mid-prompt', [], square(0, [range(0, 2, 'sample')]), 'complete'],
+    ['no sampling at the prompt\'s end', [], square(0, [range(0, 3, 'none')]), 'complete'],
+  ])('refuses %s', (_, accepted, wrong, constraint) => {
+    const path = checker(...accepted);
+    expect(() => { path.accept(wrong); }).toThrow(expect.objectContaining({ code: 'schedule', constraint }));
+  });
+
+  test('refuses a row after its end, and admitting it twice', () => {
+    const path = checker();
+    expect(() => { path.admit({ row: 0, promptTokens: 1, newTokens: 1 }); }).toThrow(/complete/);
+    path.release(0);
+    expect(() => { path.accept(square(0, [range(0, 3, 'sample')])); }).toThrow(/lifetime/);
+  });
+
+  test('a refused square leaves no trace', () => {
+    const path = checker();
+    expect(() => { path.accept(square(0, [range(0, 3, 'sample'), range(0, 1, 'none', 9)])); }).toThrow(/lifetime/);
+    path.accept(square(0, [range(0, 3, 'sample')]));
+  });
+
+  test('notices any two squares of one row that are swapped, and any that is left out', () => {
+    const rows = [{ row: 0, promptTokens: 6, newTokens: 3 }, { row: 1, promptTokens: 2, newTokens: 4 }];
+    const grid = { layers: 3, slots: 1, rowsPerSlot: 2, tokensPerSquare: 4 };
+    const schedule = diagonalBlock();
+    const plan: Square[] = [];
+    let state = schedule.start(grid);
+    for (let sweep = 0; sweep < 8; sweep++) {
+      const next = schedule.next(state, { admitted: sweep === 0 ? rows : [], ended: new Set() });
+      state = next.state;
+      plan.push(...next.squares);
+    }
+    const judge = (squares: readonly Square[]): void => {
+      const path = new PathChecker(grid);
+      for (const each of rows) path.admit(each);
+      for (const each of squares) path.accept(each);
+      if (rows.some(({ row }) => path.missing(row) > 0)) throw new Error('incomplete');
+    };
+    judge(plan);
+    fc.assert(
+      fc.property(fc.nat(plan.length - 1), fc.nat(plan.length - 1), (a, b) => {
+        const left = plan.filter((_, index) => index !== a);
+        expect(() => { judge(left); }).toThrow();
+        const shared = plan[a]?.rows.some(({ row }) => plan[b]?.rows.some((other) => other.row === row));
+        // The next chunk of a prompt may enter the first layer before this one has left the last: only squares of one pass or one layer are ordered.
+        const ordered = plan[a]?.pass === plan[b]?.pass || plan[a]?.layer === plan[b]?.layer;
+        if (a === b || !shared || !ordered) return;
+        const swapped = plan.map((each, index) => plan[index === a ? b : index === b ? a : index] ?? each);
+        expect(() => { judge(swapped); }).toThrow();
+      }),
+    );
+  });
+});
