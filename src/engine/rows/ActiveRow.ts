@@ -91,7 +91,7 @@ export class ActiveRow implements RunRow<OrderedResult> {
   private finish(reason: FinishReason, stopped: boolean): RowResult {
     // The last bytes of the stream may still complete a stop string.
     if (!stopped && this.append(this.stream.end())) reason = 'stop';
-    else if (!stopped && this.matcher) this.text += this.matcher.end();
+    else if (!stopped && this.matcher) this.text += this.matcher.end().text;
     this.counter.row(false);
     const { id, index, carry } = this.identity;
     return {

@@ -1,0 +1,44 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { HEAP_MARGIN_BYTES, planMemory, type MemoryDemand } from '../../../src/engine/memory/planMemory.js';
+import { MemoryBudgetError } from '../../../src/errors/MemoryBudgetError.js';
+
+const MIB = 2 ** 20;
+const demand = fc.record({
+  capBytes: fc.integer({ min: 1, max: 4096 * MIB }),
+  residentBytes: fc.integer({ min: 0, max: 300 * MIB }),
+  onePage: fc.record({ weights: fc.nat(2048 * MIB), cache: fc.integer({ min: 64, max: 64 * MIB }), scratch: fc.nat(64 * MIB), activations: fc.nat(16 * MIB) }),
+  slots: fc.integer({ min: 1, max: 8 }),
+  leastPages: fc.integer({ min: 1, max: 16 }),
+  mostPages: fc.integer({ min: 16, max: 100_000 }),
+});
+
+describe('planMemory', () => {
+  test('never plans more than the cap, and takes all that is useful', () => {
+    fc.assert(
+      fc.property(demand, (given) => {
+        try {
+          const { pages, reservedBytes } = planMemory(given);
+          expect(given.residentBytes + reservedBytes).toBeLessThanOrEqual(given.capBytes);
+          expect(pages).toBeGreaterThanOrEqual(given.leastPages);
+          expect(pages).toBeLessThanOrEqual(given.mostPages);
+          if (pages < given.mostPages) expect(given.residentBytes + reservedBytes + given.onePage.cache).toBeGreaterThan(given.capBytes);
+        } catch (error) {
+          if (!(error instanceof MemoryBudgetError)) throw error;
+          expect(error.availableBytes).toBe(given.capBytes);
+          // The budget that the message names works, and one byte less does not.
+          expect(planMemory({ ...given, capBytes: error.neededBytes }).pages).toBe(given.leastPages);
+          expect(() => planMemory({ ...given, capBytes: error.neededBytes - 1 })).toThrow(MemoryBudgetError);
+        }
+      }),
+    );
+  });
+
+  test('says what is asked for and what would do', () => {
+    const small: MemoryDemand = {
+      capBytes: 100 * MIB, residentBytes: 50 * MIB, onePage: { weights: 80 * MIB, cache: MIB, scratch: 0, activations: 0 }, slots: 1, leastPages: 4, mostPages: 8,
+    };
+    const needed = 50 * MIB + 80 * MIB + 4 * MIB + HEAP_MARGIN_BYTES;
+    expect(() => planMemory(small)).toThrow(`cpu memory is capped at 100 MiB; the smallest budget that works is 198 MiB (--cpu-memory ${needed})`);
+  });
+});

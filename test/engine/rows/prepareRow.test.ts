@@ -1,0 +1,92 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { checkSampling, prepareRow } from '../../../src/engine/rows/prepareRow.js';
+import { RowError } from '../../../src/errors/RowError.js';
+import type { GenerateOptions, Row } from '../../../src/Row.js';
+import { letterTokenizer } from '../../support/wordTokenizer.js';
+
+const LIMITS = { contextTokens: 10, vocabularySize: 27 };
+const prepare = (row: unknown, options: GenerateOptions = {}): ReturnType<typeof prepareRow> => prepareRow(row as Row, options, letterTokenizer(), LIMITS);
+
+describe('prepareRow', () => {
+  test('settles every parameter: the row\'s own, else the run\'s, else the default', () => {
+    expect(prepare({ prompt: 'abc' })).toEqual({
+      tokens: [0, 1, 2], maxNewTokens: 8, temperature: 0, topP: 1, topK: 0, minP: 0, repetitionPenalty: 1, seed: 0, stop: [],
+    });
+    const settled = prepare({ prompt: 'a', topP: 0.5, stop: ['x'] }, { topP: 0.9, temperature: 2, maxNewTokens: 3, stop: ['y'] });
+    expect(settled).toMatchObject({ topP: 0.5, temperature: 2, maxNewTokens: 3, stop: ['x'] });
+  });
+
+  test('takes messages through the chat template, and tokens as they are', () => {
+    expect(prepare({ messages: [{ role: 'user', content: 'ab' }] }).tokens).toEqual([0, 1]);
+    expect(prepare({ tokens: [26, 0] }).tokens).toEqual([26, 0]);
+  });
+
+  test('new tokens end where the context does; the last one needs no position', () => {
+    expect(prepare({ prompt: 'abcdefghij', maxNewTokens: 5 }).maxNewTokens).toBe(1);
+    expect(prepare({ prompt: 'abcdefghi', maxNewTokens: 5 }).maxNewTokens).toBe(2);
+  });
+
+  test('large seeds are folded, small ones stay', () => {
+    expect(prepare({ prompt: 'a', seed: 7 }).seed).toBe(7);
+    expect(prepare({ prompt: 'a', seed: 2 ** 40 + 7 }).seed).toBe(2 ** 8 ^ 7);
+  });
+
+  test.each<[unknown, string, RegExp]>([
+    [{}, 'no-prompt', /found none of prompt, messages, tokens/],
+    [{ prompt: 'a', tokens: [1] }, 'no-prompt', /found prompt and tokens/],
+    [{ prompt: '' }, 'empty-prompt', /no begin token/],
+    [{ prompt: 7 }, 'invalid-row', /prompt: found 7/],
+    [{ tokens: [] }, 'empty-prompt', /empty array/],
+    [{ tokens: 'a' }, 'invalid-row', /tokens: found "a"/],
+    [{ tokens: [27] }, 'token-out-of-range', /found 27, expected ids from 0 to 26/],
+    [{ tokens: [-1] }, 'token-out-of-range', /found -1/],
+    [{ tokens: [0.5] }, 'token-out-of-range', /found 0.5/],
+    [{ tokens: [null] }, 'token-out-of-range', /found null/],
+    [{ prompt: 'abcdefghijk' }, 'too-long', /11 tokens, the model's context holds 10/],
+    [{ messages: [] }, 'invalid-row', /messages/],
+    [{ messages: [{ role: 'user' }] }, 'invalid-row', /messages\[0\]/],
+    [{ messages: [null] }, 'invalid-row', /messages\[0\]/],
+    [{ messages: [{ role: 'nobody', content: 'a' }] }, 'chat-template', /no such role/],
+    [{ prompt: 'a', maxNewTokens: 0 }, 'invalid-parameter', /maxNewTokens: found 0/],
+    [{ prompt: 'a', temperature: -1 }, 'invalid-parameter', /temperature: found -1/],
+    [{ prompt: 'a', temperature: NaN }, 'invalid-parameter', /temperature/],
+    [{ prompt: 'a', topP: 0 }, 'invalid-parameter', /topP: found 0/],
+    [{ prompt: 'a', topP: '0.5' }, 'invalid-parameter', /topP: found "0.5"/],
+    [{ prompt: 'a', topK: 1.5 }, 'invalid-parameter', /topK: found 1.5/],
+    [{ prompt: 'a', minP: 2 }, 'invalid-parameter', /minP: found 2/],
+    [{ prompt: 'a', repetitionPenalty: 0 }, 'invalid-parameter', /repetitionPenalty: found 0/],
+    [{ prompt: 'a', seed: -1 }, 'invalid-parameter', /seed: found -1/],
+    [{ prompt: 'a', stop: [''] }, 'invalid-parameter', /stop: found \[""\]/],
+  ])('%j is %s', (row, rowCode, message) => {
+    expect(() => prepare(row)).toThrow(expect.objectContaining({ rowCode, message: expect.stringMatching(message) }));
+  });
+
+  test('whatever a row holds, it is prepared within the limits or refused with a RowError', () => {
+    const anything = fc.record(
+      Object.fromEntries(['prompt', 'messages', 'tokens', 'maxNewTokens', 'temperature', 'topP', 'topK', 'minP', 'repetitionPenalty', 'seed', 'stop'].map((name) => [name, fc.oneof(fc.anything(), fc.nat(30), fc.double())])),
+      { requiredKeys: [] },
+    );
+    fc.assert(
+      fc.property(anything, (row) => {
+        try {
+          const { tokens, maxNewTokens } = prepare(row);
+          expect(tokens.length).toBeGreaterThan(0);
+          expect(maxNewTokens).toBeGreaterThan(0);
+          expect(tokens.length + maxNewTokens - 1).toBeLessThanOrEqual(LIMITS.contextTokens);
+        } catch (error) {
+          expect(error).toBeInstanceOf(RowError);
+        }
+      }),
+      { numRuns: 2000 },
+    );
+  });
+});
+
+describe('checkSampling', () => {
+  test('judges the options of a run by the same rules', () => {
+    checkSampling({ temperature: 0.7, stop: ['x'] });
+    expect(() => { checkSampling({ topP: 7 }); }).toThrow(/topP: found 7/);
+    expect(() => { checkSampling({ stop: [''] }); }).toThrow(/stop/);
+  });
+});
