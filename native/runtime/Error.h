@@ -25,4 +25,17 @@ class Error : public std::runtime_error {
   ErrorCode code_;
 };
 
+// A file does not hold what was expected of it. The message is "file: field: found ..., expected ...".
+class FileError : public Error {
+ public:
+  FileError(const std::string& file, const std::string& field, const std::string& found, const std::string& expected)
+      : Error(ErrorCode::File, file + ": " + field + ": found " + found + ", expected " + expected),
+        file(file), field(field), found(found), expected(expected) {}
+
+  const std::string file;
+  const std::string field;  // e.g. "layer 3 q.weight"
+  const std::string found;
+  const std::string expected;
+};
+
 }  // namespace spillway

@@ -2,12 +2,13 @@
 #pragma once
 #include <cstddef>
 #include <memory>
+#include <type_traits>
 
 namespace spillway {
 
 class ThreadPool {
  public:
-  // threads: in all, the caller of parallelFor included; at least 1.
+  // threads: in all, the caller of parallelFor included; at least 1. They are started by the first loop that has work for them.
   explicit ThreadPool(unsigned threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;

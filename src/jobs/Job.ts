@@ -128,7 +128,7 @@ export class Job implements AsyncDisposable {
         done += 1;
         if (formatted.failed) failed += 1;
       }
-      if (source.failure !== undefined) throw source.failure;
+      if (source.failure !== undefined) throw new TaskError('job', 'the input failed', { cause: source.failure });
       if (source.unanswered > 0) throw new TaskError('job', `the engine ended with ${source.unanswered} rows unanswered`);
     } catch (error) {
       // The engine may have wrapped what the input threw. And whatever an aborted engine throws, the abort is the reason.

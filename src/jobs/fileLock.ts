@@ -108,7 +108,7 @@ function parseHolder(content: string): LockHolder | undefined {
   try {
     const value = JSON.parse(content) as Partial<LockHolder> | null;
     return typeof value?.pid === 'number' && Number.isSafeInteger(value.pid) && value.pid > 0 && typeof value.machine === 'string'
-      ? { pid: value.pid, machine: value.machine, started: String(value.started ?? ''), nonce: String(value.nonce ?? '') }
+      ? { pid: value.pid, machine: value.machine, started: value.started ?? '', nonce: value.nonce ?? '' }
       : undefined;
   } catch {
     return undefined;

@@ -1,7 +1,12 @@
+export { writeFileAtomic } from './atomicFile.js';
+export { describeFileError, fileErrorCode } from './fileErrors.js';
+export { formatResult } from './formatResult.js';
 export { Job } from './Job.js';
 export { checkJobFiles, type JobFileOptions, type JobFileState } from './jobFiles.js';
 export type { JobOptions, JobSummary, RowGenerator } from './JobOptions.js';
-export { formatResult } from './formatResult.js';
+export { isJsonObject, parseRow } from './parseRow.js';
+export { isBlank, type Line } from './readLines.js';
 export { openLines, readRows, type ByteSource, type ReadRowsOptions } from './readRows.js';
 export { runJob, type RunJobOptions } from './runJob.js';
+export { StreamWriter } from './StreamWriter.js';
 export { writeRows } from './writeRows.js';

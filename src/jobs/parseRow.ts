@@ -127,5 +127,5 @@ export function describe(value: unknown): string {
   if (Array.isArray(value)) return 'an array';
   if (typeof value === 'object') return 'an object';
   if (typeof value === 'string') return value.length > 40 ? `a string of ${value.length} characters` : `the string ${JSON.stringify(value)}`;
-  return String(value);
+  return typeof value === 'number' || typeof value === 'boolean' ? String(value) : `a ${typeof value}`;
 }

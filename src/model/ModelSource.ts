@@ -61,4 +61,10 @@ export type TokenizerSource =
       /** eos_token_id of generation_config.json and config.json: all ids that end a row. */
       readonly endTokens: readonly number[];
     }
-  | { readonly kind: 'none'; /** Why there is none; rows with `tokens` still work. */ readonly reason: string };
+  | {
+      readonly kind: 'none';
+      /** Why there is none; rows with `tokens` still work. */
+      readonly reason: string;
+      /** Ids that end a row, which a model may declare without a tokenizer. Default none. */
+      readonly endTokens?: readonly number[];
+    };

@@ -1,4 +1,5 @@
-// Operations on one row of activations at a time.
+// Operations on one row of activations at a time. Any n, 0 included; nothing beyond n is touched. Buffers need no alignment, and overlap only
+// where it says so.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -23,9 +24,11 @@ struct RowKernels {
   void (*addScaled)(const float* x, float scale, float* y, size_t n);
   // x = activation(x), times `factor` elementwise where that is not null (gated feed-forward). erf GELU accurate to 1e-6.
   void (*activate)(Activation activation, float* x, const float* factor, size_t n);
-  // Largest value, and its first index.
+  // Largest value, and its first index. NaN counts as -infinity; if nothing is above that: -infinity, index 0.
   void (*argMax)(const float* x, size_t n, float* value, size_t* index);
-  // sum(exp(x - maximum))
+  // y = exp(x - maximum), each NaN x counting as -infinity. y may be x.
+  void (*expShifted)(const float* x, float maximum, size_t n, float* y);
+  // The sum of what expShifted gives.
   float (*sumExp)(const float* x, float maximum, size_t n);
   void (*toHalf)(const float* x, uint16_t* y, size_t n);    // IEEE half, round to nearest even
   void (*fromHalf)(const uint16_t* x, float* y, size_t n);

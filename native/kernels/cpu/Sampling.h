@@ -9,28 +9,36 @@ namespace spillway {
 
 struct SamplingParameters {
   float temperature = 0;  // 0: greedy
-  float topP = 1;
-  uint32_t topK = 0;
-  float minP = 0;
+  float topP = 1;         // 1 or more: off; 0 keeps the best token only
+  uint32_t topK = 0;      // 0: off
+  float minP = 0;         // 0: off
   float repetitionPenalty = 1;
   uint32_t seed = 0;
 };
 
 struct SampledToken {
   int32_t token;
-  float logprob;  // under the model's own distribution: before penalty, temperature and truncation
+  float logprob;  // under the model's own distribution: before penalty, temperature and truncation. NaN where it was not wanted
 };
 
-// Order as transformers: repetition penalty (over all tokens of the row so far, prompt included; each once), temperature, top-k, top-p, min-p.
-// Greedy: the largest penalised logit, the lowest id at a tie. The random number is a counter-based hash (Philox 4x32-10) of seed and position.
-// logits: [vocabulary], may be overwritten. workspace: vocabulary entries of 8 bytes. NaN logits: treated as -infinity; all of them: token 0.
-SampledToken sampleToken(const Kernels& kernels, const SamplingParameters& parameters, float* logits, size_t vocabulary, const int32_t* history,
+// Order as transformers: repetition penalty (over all tokens of the row so far, prompt included; each once), temperature, top-k, top-p, min-p,
+// each renormalised over what the one before has kept.
+// - Repetition penalty: positive logits are divided by it, negative ones multiplied. Ids in the history outside the vocabulary are ignored.
+// - top-k keeps every token that is as likely as the k-th, so ties may make it more than k.
+// - top-p keeps the smallest set of most likely tokens whose probabilities reach p, at least one; of equally likely tokens the lowest ids.
+// - min-p keeps tokens at least minP times as likely as the best one, and the best one.
+// Greedy: the largest penalised logit, the lowest id at a tie. Otherwise the token at which the probabilities of what is kept, added up in order
+// of ids, pass the random number: a counter-based hash (Philox 4x32-10) of seed and position.
+// logits: [vocabulary]; left as they are. workspace: vocabulary entries of 8 bytes, aligned for floats.
+// NaN logits: treated as -infinity; all of them: token 0. A logit of +infinity is taken as greedy would.
+SampledToken sampleToken(const Kernels& kernels, const SamplingParameters& parameters, const float* logits, size_t vocabulary, const int32_t* history,
                          size_t historyCount, uint32_t position, bool wantLogprob, void* workspace);
 
-// log softmax of one entry.
+// log softmax of one entry; -infinity for a NaN logit.
 float logProbability(const Kernels& kernels, const float* logits, size_t vocabulary, int32_t token);
 
-// The `count` most likely tokens, best first (lowest id at a tie), with their log-probabilities.
+// The `count` most likely tokens, best first (lowest id at a tie), with their log-probabilities. count: at most the vocabulary.
+// workspace: vocabulary entries of 8 bytes, aligned for floats; null where count is 0.
 void topLogProbabilities(const Kernels& kernels, const float* logits, size_t vocabulary, size_t count, int32_t* tokens, float* logprobs, void* workspace);
 
 }  // namespace spillway

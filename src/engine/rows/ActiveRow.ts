@@ -89,9 +89,16 @@ export class ActiveRow implements RunRow<OrderedResult> {
   }
 
   private finish(reason: FinishReason, stopped: boolean): RowResult {
-    // The last bytes of the stream may still complete a stop string.
-    if (!stopped && this.append(this.stream.end())) reason = 'stop';
-    else if (!stopped && this.matcher) this.text += this.matcher.end().text;
+    if (!stopped) {
+      // The last bytes of the stream, or what the matcher held back, may still complete a stop string.
+      stopped = this.append(this.stream.end());
+      if (!stopped && this.matcher) {
+        const rest = this.matcher.end();
+        this.text += rest.text;
+        ({ stopped } = rest);
+      }
+      if (stopped) reason = 'stop';
+    }
     this.counter.row(false);
     const { id, index, carry } = this.identity;
     return {

@@ -14,7 +14,7 @@ export const LIMITS = {
   vocabulary: { min: 1, max: 2 ** 24 },
   context: { min: 1, max: 2 ** 26 },
   heads: { min: 1, max: 1024 },
-  headDim: { min: 1, max: 1024 },
+  headDim: { min: 1, max: 512 },
   experts: { min: 1, max: 512 },
   window: { min: 1, max: 2 ** 26 },
   epsilon: { min: 0, max: 1 },
@@ -146,5 +146,5 @@ export function describeValue(value: unknown): string {
     return `an array of ${entries.length}`;
   }
   if (typeof value === 'object' && value !== null) return 'an object';
-  return typeof value === 'symbol' || typeof value === 'function' ? `a ${typeof value}` : String(value);
+  return value === null || typeof value === 'number' || typeof value === 'bigint' || typeof value === 'boolean' ? String(value) : `a ${typeof value}`;
 }

@@ -1,7 +1,7 @@
 import type { RotaryTable } from '../DecoderSpec.js';
 import { Fields, LIMITS } from './Fields.js';
 import {
-  defaultFrequencies, linearTable, llama3Table, longRopeMagnitude, longRopeTable, yarnMagnitude, yarnTable,
+  defaultFrequencies, linearTable, llama3Table, longRopeMagnitude, longRopeTable, yarnContext, yarnMagnitude, yarnTable,
 } from './rotaryFrequencies.js';
 
 /** What a rotary encoding needs to know of the rest of the model. */
@@ -16,7 +16,7 @@ export interface RotaryContext {
 
 export interface ConfiguredRotary {
   readonly table: RotaryTable;
-  /** Positions for which this table is right; smaller than the model's own context for LongRoPE. */
+  /** Positions for which this table is right: fewer than the configuration says for LongRoPE, perhaps more for YaRN. */
   readonly contextTokens: number;
 }
 
@@ -70,7 +70,7 @@ export function configuredRotary(rotary: Fields, context: RotaryContext): Config
       return { table: llama3Table(theta, dims, scaling), contextTokens };
     }
     case 'yarn':
-      return { table: configuredYarn(rotary, context, originalContext()), contextTokens };
+      return configuredYarn(rotary, context, originalContext());
     case 'longrope':
     case 'su':
       return configuredLongRope(rotary, context, originalContext());
@@ -79,12 +79,12 @@ export function configuredRotary(rotary: Fields, context: RotaryContext): Config
   }
 }
 
-function configuredYarn(rotary: Fields, { dims, theta, contextTokens }: RotaryContext, originalContext: number): RotaryTable {
+function configuredYarn(rotary: Fields, { dims, theta, contextTokens }: RotaryContext, originalContext: number): ConfiguredRotary {
   const factor = rotary.numberOrNull('factor', LIMITS.factor) ?? contextTokens / originalContext;
   const mscale = rotary.numberOrNull('mscale', { min: 0, max: 1e3 });
   const mscaleAllDim = rotary.numberOrNull('mscale_all_dim', { min: 0, max: 1e3 });
   const magnitude = mscale && mscaleAllDim ? yarnMagnitude(factor, mscale) / yarnMagnitude(factor, mscaleAllDim) : yarnMagnitude(factor);
-  return yarnTable(theta, dims, {
+  const table = yarnTable(theta, dims, {
     factor,
     originalContext,
     // null and 0 both mean the default in Python's `or`.
@@ -93,6 +93,7 @@ function configuredYarn(rotary: Fields, { dims, theta, contextTokens }: RotaryCo
     truncate: rotary.boolean('truncate', true),
     attentionFactor: rotary.numberOrNull('attention_factor', { min: 0, max: 1e3 }) ?? magnitude,
   });
+  return { table, contextTokens: yarnContext(contextTokens, originalContext, factor) };
 }
 
 /**

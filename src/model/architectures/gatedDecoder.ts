@@ -22,8 +22,13 @@ export interface GatedDefaults {
   readonly theta: number;
 }
 
+type Sizes = Pick<
+  DecoderSpec,
+  'layers' | 'hiddenSize' | 'vocabularySize' | 'contextTokens' | 'heads' | 'kvHeads' | 'headDim' | 'feedForwardSize'
+>;
+
 /** Sizes that every transformers configuration of this kind calls alike. */
-export function readSizes(config: Fields, defaults: GatedDefaults) {
+export function readSizes(config: Fields, defaults: GatedDefaults): Sizes {
   const hiddenSize = config.integer('hidden_size', LIMITS.hidden, defaults.hidden);
   const heads = config.integer('num_attention_heads', LIMITS.heads, defaults.heads);
   return {
@@ -83,7 +88,7 @@ export function gatedFeedForwardWeights(): WeightSource[] {
 }
 
 /** Sizes that every GGUF architecture calls alike. */
-export function readGgufSizes({ fields, tensors }: GgufModel) {
+export function readGgufSizes({ fields, tensors }: GgufModel): Sizes {
   const hiddenSize = fields.integer('embedding_length', LIMITS.hidden);
   const heads = fields.uniformInteger('attention.head_count', LIMITS.heads);
   const headDim = fields.has('attention.key_length')

@@ -2,13 +2,13 @@ import { ModelFileError } from '../../errors/ModelFileError.js';
 import type { RotaryTable } from '../DecoderSpec.js';
 import type { GgufModel } from './Family.js';
 import { describeValue, LIMITS } from './Fields.js';
-import { defaultFrequencies, dividedTable, linearTable, longRopeTable, yarnMagnitude, yarnTable } from './rotaryFrequencies.js';
+import { defaultFrequencies, dividedTable, linearTable, longRopeTable, yarnContext, yarnMagnitude, yarnTable } from './rotaryFrequencies.js';
 
 const MAGNITUDE = { min: 0, max: 1e3 };
 
 export interface GgufRotary {
   readonly table: RotaryTable;
-  /** Positions for which the table is right; smaller than the model's own context for LongRoPE. */
+  /** Positions for which the table is right: fewer than the metadata say for LongRoPE, perhaps more for YaRN. */
   readonly contextTokens: number;
 }
 
@@ -41,7 +41,8 @@ export function ggufRotary(model: GgufModel, dims: number, contextTokens: number
       const attentionFactor = fields.number('rope.scaling.yarn_attn_factor', MAGNITUDE, yarnMagnitude(factor)) * magnitude;
       const betaFast = fields.number('rope.scaling.yarn_beta_fast', LIMITS.factor, 32);
       const betaSlow = fields.number('rope.scaling.yarn_beta_slow', LIMITS.factor, 1);
-      return { table: yarnTable(theta, dims, { factor, originalContext: original, betaFast, betaSlow, truncate: true, attentionFactor }), contextTokens };
+      const table = yarnTable(theta, dims, { factor, originalContext: original, betaFast, betaSlow, truncate: true, attentionFactor });
+      return { table, contextTokens: yarnContext(contextTokens, original, factor) };
     }
     case 'longrope':
       return fields.refuse('rope.scaling.type', 'the tensor rope_factors_short.weight with it');

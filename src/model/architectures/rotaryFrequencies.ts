@@ -1,4 +1,5 @@
 import type { RotaryTable } from '../DecoderSpec.js';
+import { LIMITS } from './Fields.js';
 
 const f32 = Math.fround;
 
@@ -76,6 +77,11 @@ export function yarnTable(theta: number, dims: number, scaling: YarnScaling): Ro
 /** 0.1 m ln(factor) + 1: how much YaRN sharpens attention. */
 export function yarnMagnitude(factor: number, m = 1): number {
   return factor <= 1 ? 1 : 0.1 * m * Math.log(factor) + 1;
+}
+
+/** Qwen's configurations keep the context before scaling in max_position_embeddings; scaled, it is the original one times the factor. */
+export function yarnContext(contextTokens: number, originalContext: number, factor: number): number {
+  return Math.max(contextTokens, Math.min(Math.floor(originalContext * factor), LIMITS.context.max));
 }
 
 /** LongRoPE: a factor of its own for each frequency. */

@@ -7,7 +7,7 @@ export type Names<Role extends string> = Readonly<Partial<Record<Role, string>>>
 
 /** The weights of a table of names, each name put behind `prefix`. */
 export function weights(prefix: string, names: Names<GlobalRole | LayerRole>, options: Pick<WeightSource, 'add' | 'optional'> = {}): WeightSource[] {
-  return Object.entries(names).map(([role, name]) => ({ role: role as GlobalRole | LayerRole, tensor: prefix + name, ...options }));
+  return Object.entries(names).map(([role, name]) => ({ role: role as GlobalRole | LayerRole, tensor: `${prefix}${name}`, ...options }));
 }
 
 /** The language-model head. A tied model has none of its own, or a copy of the embeddings: a tensor that is there is the one to use. */

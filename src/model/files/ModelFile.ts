@@ -15,7 +15,8 @@ export class ModelFile {
   static async use<T>(path: string, body: (file: ModelFile) => Promise<T>): Promise<T> {
     // Looked at before it is opened: opening a named pipe would wait for its writer for ever.
     const status = await orModelFileError(path, () => stat(path));
-    if (!status.isFile()) throw new ModelFileError(path, 'file', status.isDirectory() ? 'a folder' : 'something that is no regular file', 'a file');
+    if (!status.isFile())
+      throw new ModelFileError(path, 'file', status.isDirectory() ? 'a folder' : 'something that is no regular file', 'a file');
     const handle = await orModelFileError(path, () => open(path, 'r'));
     try {
       return await body(new ModelFile(path, status.size, handle));
@@ -26,7 +27,7 @@ export class ModelFile {
 
   /** Fills `target` from `offset` on. The caller has checked that the range lies inside the file. */
   async fill(target: Uint8Array, offset: number): Promise<void> {
-    for (let done = 0; done < target.byteLength; ) {
+    for (let done = 0; done < target.byteLength;) {
       const { bytesRead } = await orModelFileError(this.path, () =>
         this.handle.read(target, done, Math.min(target.byteLength - done, 2 ** 30), offset + done),
       );
@@ -52,7 +53,10 @@ export async function orModelFileError<T>(path: string, operation: () => Promise
   try {
     return await operation();
   } catch (error) {
-    const code = error instanceof Error || (typeof error === 'object' && error !== null) ? (error as NodeJS.ErrnoException).code : undefined;
-    throw new ModelFileError(path, 'file', REASONS[code ?? ''] ?? `the error ${code ?? String(error)}`, 'a readable file', { cause: error });
+    const code =
+      error instanceof Error || (typeof error === 'object' && error !== null) ? (error as NodeJS.ErrnoException).code : undefined;
+    throw new ModelFileError(path, 'file', REASONS[code ?? ''] ?? `the error ${code ?? String(error)}`, 'a readable file', {
+      cause: error,
+    });
   }
 }

@@ -19,8 +19,10 @@ export const HEADER_LIMITS = {
   safetensorsHeaderBytes: 100_000_000,
   /** tokenizer.json, tokenizer_config.json and the like. */
   tokenizerJsonBytes: 64 * 2 ** 20,
-  /** config.json, generation_config.json. */
-  configJsonBytes: 16 * 2 ** 20,
+  /** config.json, generation_config.json, a chat template. */
+  configJsonBytes: 4 * 2 ** 20,
+  /** What the values of one JSON file may take in memory, roughly. */
+  jsonMemoryBytes: 192 * 2 ** 20,
   /** What the values of one header may take in memory, roughly. */
   memoryBytes: 512 * 2 ** 20,
 } as const;

@@ -4,6 +4,8 @@ import { formatBytes } from '../../units.js';
 import { HEADER_LIMITS } from './limits.js';
 import { ModelFile } from './ModelFile.js';
 
+const [COMMA, COLON, BRACKET, BRACE] = [0x2c, 0x3a, 0x5b, 0x7b];
+
 /** A JSON object as parsed. Keys are its own, `__proto__` included: JSON.parse defines them and assigns none, so nothing is inherited. */
 export type JsonObject = Readonly<Record<string, unknown>>;
 
@@ -14,7 +16,9 @@ export async function readJsonObject(path: string, maxBytes: number): Promise<Js
   try {
     value = JSON.parse(text);
   } catch (error) {
-    throw new ModelFileError(path, 'file', `no JSON (${error instanceof Error ? error.message : String(error)})`, 'a JSON object', { cause: error });
+    throw new ModelFileError(path, 'file', `no JSON (${error instanceof Error ? error.message : String(error)})`, 'a JSON object', {
+      cause: error,
+    });
   }
   if (!isJsonObject(value)) throw new ModelFileError(path, 'file', `JSON that is ${describeJson(value)}`, 'a JSON object');
   return value;
@@ -46,16 +50,23 @@ export function describeJson(value: unknown): string {
 }
 
 /**
- * JSON.parse can make twenty bytes of heap from one of text (`[{},{},…`), and running out of heap ends the process. So commas and
- * brackets are counted first. Those inside strings count too, which a tokenizer can afford: the largest known reach a tenth of this.
+ * JSON.parse can make twenty bytes of heap from one of text (`[{},{},…`), and running out of heap ends the process. So values, keys and
+ * containers are counted first, by the characters that go with them. Those inside strings count too, which is no matter: the largest
+ * known tokenizer reaches half of the limit.
  */
 function checkJsonMemory(path: string, bytes: Buffer): void {
   let heap = 0;
   for (const byte of bytes) {
-    if (byte === 0x2c) heap += 40;
-    else if (byte === 0x5b || byte === 0x7b) heap += 64;
+    if (byte === COMMA) heap += 20;
+    else if (byte === COLON) heap += 80;
+    else if (byte === BRACKET || byte === BRACE) heap += 64;
   }
-  if (heap > HEADER_LIMITS.memoryBytes) {
-    throw new ModelFileError(path, 'file', `JSON that takes more than ${formatBytes(HEADER_LIMITS.memoryBytes)} of memory`, 'fewer values');
+  if (heap > HEADER_LIMITS.jsonMemoryBytes) {
+    throw new ModelFileError(
+      path,
+      'file',
+      `JSON that takes more than ${formatBytes(HEADER_LIMITS.jsonMemoryBytes)} of memory`,
+      'fewer values',
+    );
   }
 }

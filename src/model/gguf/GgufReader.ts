@@ -42,7 +42,11 @@ export class GgufReader {
   async need(bytes: number, field: string): Promise<void> {
     if (this.buffered >= bytes) return;
     if (this.remaining < bytes) {
-      this.fail(field, `the end of the file, ${this.remaining} bytes after offset ${this.position}`, `${bytes} more bytes: the file is truncated or corrupt`);
+      this.fail(
+        field,
+        `the end of the file, ${this.remaining} bytes after offset ${this.position}`,
+        `${bytes} more bytes: the file is truncated or corrupt`,
+      );
     }
     const start = this.position;
     const next = Buffer.allocUnsafe(Math.min(Math.max(CHUNK_BYTES, bytes), this.remaining));

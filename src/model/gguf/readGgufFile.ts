@@ -3,6 +3,7 @@ import { checkNoOverlap } from '../files/checkRanges.js';
 import { HEADER_LIMITS } from '../files/limits.js';
 import { ModelFile } from '../files/ModelFile.js';
 import { printable } from '../files/printable.js';
+import { describeMetadata } from './describeMetadata.js';
 import { GgufReader } from './GgufReader.js';
 import { readMetadata } from './readMetadata.js';
 import { LEAST_TENSOR_INFO_BYTES, readTensorInfos } from './readTensorInfos.js';
@@ -49,7 +50,14 @@ async function readVersion(reader: GgufReader): Promise<number> {
   await reader.need(8, 'magic');
   const magic = reader.uint32();
   if (magic !== MAGIC) {
-    reader.fail('magic', `the bytes ${magic.toString(16).padStart(8, '0').replace(/(..)(..)(..)(..)/, '$4 $3 $2 $1')}`, 'the bytes 47 47 55 46 ("GGUF") of a GGUF file');
+    reader.fail(
+      'magic',
+      `the bytes ${magic
+        .toString(16)
+        .padStart(8, '0')
+        .replace(/(..)(..)(..)(..)/, '$4 $3 $2 $1')}`,
+      'the bytes 47 47 55 46 ("GGUF") of a GGUF file',
+    );
   }
   const version = reader.uint32();
   // A small number in the other byte order has its low half empty.
@@ -71,7 +79,7 @@ function checkCount(reader: GgufReader, count: number | bigint, field: string, l
 function checkAlignment(reader: GgufReader, alignment: unknown): number {
   if (alignment === undefined) return DEFAULT_ALIGNMENT;
   const valid = typeof alignment === 'number' && alignment >= 8 && alignment <= MAX_ALIGNMENT && Number.isInteger(Math.log2(alignment));
-  if (!valid) return reader.fail('metadata general.alignment', printable(String(alignment)), `a power of two from 8 to ${MAX_ALIGNMENT}`);
+  if (!valid) return reader.fail('metadata general.alignment', describeMetadata(alignment), `a power of two from 8 to ${MAX_ALIGNMENT}`);
   return alignment;
 }
 

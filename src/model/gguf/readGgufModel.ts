@@ -6,12 +6,13 @@ import { orModelFileError } from '../files/ModelFile.js';
 import { listMissing } from '../files/listMissing.js';
 import { HEADER_LIMITS } from '../files/limits.js';
 import { printable } from '../files/printable.js';
+import { describeMetadata } from './describeMetadata.js';
 import { readAuxiliaryVectors } from './readAuxiliaryVectors.js';
 import { readGgufFile } from './readGgufFile.js';
 import type { GgufFile } from './readGgufFile.js';
 import { formatSplitName, parseSplitName } from './splitName.js';
 
-/** A model's headers in one shape, whatever its format: what `readModel` needs of it. */
+/** What the headers of a GGUF model say. */
 export interface GgufModel {
   readonly header: Extract<ModelHeader, { format: 'gguf' }>;
   readonly files: readonly string[];
@@ -39,7 +40,12 @@ export async function readGgufModel(path: string): Promise<GgufModel> {
   const found = shards.reduce((sum, shard) => sum + shard.tensors.length, 0);
   if (found > HEADER_LIMITS.tensors) throw new ModelFileError(path, 'tensors', `${found}`, `at most ${HEADER_LIMITS.tensors}`);
   if (expected !== undefined && expected !== found) {
-    throw new ModelFileError(path, 'metadata split.tensors.count', `${expected}, and ${found} tensors in the ${count} files`, 'the same number');
+    throw new ModelFileError(
+      path,
+      'metadata split.tensors.count',
+      `${expected}, and ${found} tensors in the ${count} files`,
+      'the same number',
+    );
   }
   return toModel(path, shards);
 }
@@ -65,7 +71,9 @@ async function toModel(path: string, files: readonly GgufFile[]): Promise<GgufMo
 
 function tokenizerOf(metadata: ReadonlyMap<string, unknown>): TokenizerSource {
   if (!metadata.has('tokenizer.ggml.model') || !metadata.has('tokenizer.ggml.tokens')) {
-    return { kind: 'none', reason: 'the GGUF file has no tokenizer.ggml.model and tokenizer.ggml.tokens' };
+    const end = metadata.get('tokenizer.ggml.eos_token_id');
+    const endTokens = typeof end === 'number' && Number.isInteger(end) && end >= 0 ? [end] : [];
+    return { kind: 'none', reason: 'the GGUF file has no tokenizer.ggml.model and tokenizer.ggml.tokens', endTokens };
   }
   return { kind: 'gguf', metadata: new Map([...metadata].filter(([key]) => key.startsWith('tokenizer.'))) };
 }
@@ -75,7 +83,7 @@ function splitField(file: GgufFile, key: string): number | undefined {
   const value = file.metadata.get(key);
   if (value === undefined) return undefined;
   if (typeof value !== 'number' || !Number.isInteger(value) || value < 0) {
-    throw new ModelFileError(file.path, `metadata ${key}`, printable(String(value)), 'a whole number of at least 0');
+    throw new ModelFileError(file.path, `metadata ${key}`, describeMetadata(value), 'a whole number of at least 0');
   }
   return value;
 }
@@ -86,7 +94,9 @@ async function findShards(given: GgufFile, count: number): Promise<string[]> {
   const name = parseSplitName(basename(given.path));
   if (!name || name.count !== count) {
     throw new ModelFileError(
-      given.path, 'file name', `a file of a model that is split into ${count} (metadata split.count)`,
+      given.path,
+      'file name',
+      `a file of a model that is split into ${count} (metadata split.count)`,
       `a name that ends in -0000N-of-${String(count).padStart(5, '0')}.gguf, by which the others are found`,
     );
   }
@@ -95,7 +105,12 @@ async function findShards(given: GgufFile, count: number): Promise<string[]> {
   const names = Array.from({ length: count }, (_, index) => formatSplitName({ ...name, number: index + 1 }));
   const missing = names.filter((shard) => !present.has(shard));
   if (missing.length > 0) {
-    throw new ModelFileError(given.path, 'split files', `${missing.length} of ${count} missing: ${listMissing(missing)}`, `all ${count} files in one folder`);
+    throw new ModelFileError(
+      given.path,
+      'split files',
+      `${missing.length} of ${count} missing: ${listMissing(missing)}`,
+      `all ${count} files in one folder`,
+    );
   }
   return names.map((shard) => join(folder, shard));
 }
@@ -103,10 +118,15 @@ async function findShards(given: GgufFile, count: number): Promise<string[]> {
 function checkShard(shard: GgufFile, index: number, count: number): void {
   const foundCount = splitField(shard, 'split.count');
   if (foundCount !== count) {
-    throw new ModelFileError(shard.path, 'metadata split.count', String(foundCount ?? 'none'), `${count}, as the file's name and the other files say`);
+    throw new ModelFileError(
+      shard.path,
+      'metadata split.count',
+      describeMetadata(foundCount),
+      `${count}, as the file's name and the other files say`,
+    );
   }
   const number = splitField(shard, 'split.no');
   if (number !== index) {
-    throw new ModelFileError(shard.path, 'metadata split.no', String(number ?? 'none'), `${index}, as its name counts from 1`);
+    throw new ModelFileError(shard.path, 'metadata split.no', describeMetadata(number), `${index}, as its name counts from 1`);
   }
 }

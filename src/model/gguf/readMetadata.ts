@@ -3,7 +3,16 @@ import { printable } from '../files/printable.js';
 import type { GgufReader } from './GgufReader.js';
 
 type NumericArray =
-  | Uint8Array | Int8Array | Uint16Array | Int16Array | Uint32Array | Int32Array | Float32Array | Float64Array | BigUint64Array | BigInt64Array;
+  | Uint8Array
+  | Int8Array
+  | Uint16Array
+  | Int16Array
+  | Uint32Array
+  | Int32Array
+  | Float32Array
+  | Float64Array
+  | BigUint64Array
+  | BigInt64Array;
 
 interface NumericType {
   readonly bytes: number;
@@ -104,7 +113,8 @@ async function readArray(reader: GgufReader, field: string, depth: number): Prom
   if (elementBytes === undefined) return reader.fail(field, `an array of the unknown value type ${type}`, 'a type from 0 to 12');
   if (typeof count === 'bigint' || count > Math.floor(reader.remaining / elementBytes)) {
     return reader.fail(
-      field, `an array of ${count} elements at offset ${reader.position}`,
+      field,
+      `an array of ${count} elements at offset ${reader.position}`,
       `at most ${Math.floor(reader.remaining / elementBytes)}, as the file has ${reader.remaining} bytes left`,
     );
   }

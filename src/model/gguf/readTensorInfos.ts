@@ -19,7 +19,7 @@ export interface GgufTensor {
 const TENSOR_COST = 400;
 const MAX_DIMENSIONS = 4;
 
-/** Reads `count` tensor descriptions. Types, shapes and sizes are checked; offsets are multiples of `alignment`, no more is known of them here. */
+/** Reads `count` tensor descriptions. Types, shapes and sizes are checked, and that offsets are multiples of `alignment`. */
 export async function readTensorInfos(reader: GgufReader, count: number, alignment: number): Promise<GgufTensor[]> {
   const tensors: GgufTensor[] = [];
   const names = new Set<string>();
@@ -50,10 +50,18 @@ async function readTensorInfo(reader: GgufReader, name: string, field: string, a
   const bytes = tensorBytes(type, shape, reader.file.bytes);
   if (bytes === 'broken-block') {
     const { elements } = WEIGHT_BLOCKS[type];
-    return reader.fail(field, `rows of ${fastestFirst[0]} elements of type ${type}`, `rows of whole blocks, multiples of ${elements} elements`);
+    return reader.fail(
+      field,
+      `rows of ${fastestFirst[0]} elements of type ${type}`,
+      `rows of whole blocks, multiples of ${elements} elements`,
+    );
   }
   if (bytes === 'too-large') {
-    return reader.fail(field, `shape [${fastestFirst.reverse().join(', ')}] of type ${type}`, `dimensions of at least 1 that fit into the file's ${reader.file.bytes} bytes`);
+    return reader.fail(
+      field,
+      `shape [${fastestFirst.reverse().join(', ')}] of type ${type}`,
+      `dimensions of at least 1 that fit into the file's ${reader.file.bytes} bytes`,
+    );
   }
   if (offset > reader.file.bytes) reader.fail(field, `offset ${offset}`, `an offset inside the file of ${reader.file.bytes} bytes`);
   if (Number(offset) % alignment !== 0) reader.fail(field, `offset ${offset}`, `a multiple of the file's alignment, ${alignment}`);

@@ -80,7 +80,10 @@ export class HeaderScanner {
   }
 
   fail(expected: string): never {
-    const found = this.#at < this.bytes.length ? `${printable(this.bytes.toString('utf8', this.#at, this.#at + 40), 40)} at byte ${this.#at}` : 'its end';
+    const found =
+      this.#at < this.bytes.length
+        ? `${printable(this.bytes.toString('utf8', this.#at, this.#at + 40), 40)} at byte ${this.#at}`
+        : 'its end';
     throw new ModelFileError(this.path, 'header', found, expected);
   }
 

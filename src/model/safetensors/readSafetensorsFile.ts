@@ -53,7 +53,12 @@ async function readHeader(file: ModelFile): Promise<Buffer> {
   const length = prefix.readBigUInt64LE();
   const most = Math.min(HEADER_LIMITS.safetensorsHeaderBytes, file.bytes - 8);
   if (length > most) {
-    throw new ModelFileError(file.path, 'header length', `${length} bytes`, `at most ${most}: the file has ${file.bytes} bytes and is truncated, corrupt or no safetensors file`);
+    throw new ModelFileError(
+      file.path,
+      'header length',
+      `${length} bytes`,
+      `at most ${most}: the file has ${file.bytes} bytes and is truncated, corrupt or no safetensors file`,
+    );
   }
   const header = Buffer.allocUnsafe(Number(length));
   await file.fill(header, 8);
@@ -70,7 +75,10 @@ function readEntries(scanner: HeaderScanner, dataOffset: number, budget: HeaderB
     if (names.has(name)) throw new ModelFileError(scanner.path, field, 'the name a second time', 'every name once');
     names.add(name);
     scanner.expect(':');
-    if (name === '__metadata__') return skipMetadata(scanner);
+    if (name === '__metadata__') {
+      skipMetadata(scanner);
+      return;
+    }
     budget.charge(ENTRY_COST + name.length);
     entries.push(readEntry(scanner, name, field, dataOffset));
     if (entries.length > HEADER_LIMITS.tensors) {
@@ -107,11 +115,14 @@ function readEntry(scanner: HeaderScanner, name: string, field: string, dataOffs
     throw new ModelFileError(scanner.path, field, 'an entry that lacks some of its keys', 'dtype, shape and two data_offsets');
   }
   const bits = dtypeBits(dtype);
-  if (bits === undefined) throw new ModelFileError(scanner.path, field, `the unknown dtype ${printable(dtype)}`, `one of ${SUPPORTED_DTYPES}`);
+  if (bits === undefined)
+    throw new ModelFileError(scanner.path, field, `the unknown dtype ${printable(dtype)}`, `one of ${SUPPORTED_DTYPES}`);
   const bytes = tensorBytes(shape, bits);
   if (bytes === undefined || end - begin !== bytes) {
     throw new ModelFileError(
-      scanner.path, field, `data_offsets [${begin}, ${end}], ${end - begin} bytes`,
+      scanner.path,
+      field,
+      `data_offsets [${begin}, ${end}], ${end - begin} bytes`,
       `${bytes ?? 'a whole number of'} bytes for shape [${shape.join(', ')}] of ${dtype}`,
     );
   }
@@ -145,11 +156,21 @@ function checkCoverage(file: ModelFile, entries: readonly Entry[], dataOffset: n
     const field = `tensor ${printable(entry.name)}`;
     if (entry.offset !== end) {
       const what = entry.offset < end ? 'an overlap with the tensor before it' : 'a hole before it';
-      throw new ModelFileError(file.path, field, `${what}: bytes from ${entry.offset} on`, `bytes from ${end} on, where the tensor before it ends`);
+      throw new ModelFileError(
+        file.path,
+        field,
+        `${what}: bytes from ${entry.offset} on`,
+        `bytes from ${end} on, where the tensor before it ends`,
+      );
     }
     end += entry.bytes;
     if (end > file.bytes) {
-      throw new ModelFileError(file.path, field, `bytes ${entry.offset} to ${end}`, `bytes inside the file of ${file.bytes} bytes: it is truncated`);
+      throw new ModelFileError(
+        file.path,
+        field,
+        `bytes ${entry.offset} to ${end}`,
+        `bytes inside the file of ${file.bytes} bytes: it is truncated`,
+      );
     }
   }
   if (end !== file.bytes) throw new ModelFileError(file.path, 'file', `${file.bytes} bytes`, `${end}, where the last tensor ends`);

@@ -11,6 +11,7 @@ import { readShards } from './readShards.js';
 import type { Shards } from './readShards.js';
 import { readTokenizerFiles } from './readTokenizerFiles.js';
 
+/** What the headers of a folder of safetensors say. */
 export interface SafetensorsModel {
   readonly header: Extract<ModelHeader, { format: 'safetensors' }>;
   readonly files: readonly string[];

@@ -46,7 +46,10 @@ export async function readShards(folder: string, indexName: string, present: Rea
     const home = homes.get(name);
     if (home !== shardName) {
       throw new ModelFileError(
-        indexPath, `weight_map ${printable(name)}`, `the file ${shardName}, which does not have that tensor`, home === undefined ? 'the file that has it' : home,
+        indexPath,
+        `weight_map ${printable(name)}`,
+        `the file ${shardName}, which does not have that tensor`,
+        home === undefined ? 'the file that has it' : home,
       );
     }
   }
@@ -62,7 +65,12 @@ async function readWeightMap(path: string): Promise<Map<string, string>> {
   for (const [name, shard] of Object.entries(entries)) {
     // A plain name and nothing else: `../x.safetensors` or an absolute path would read files of someone else's choice.
     if (typeof shard !== 'string' || !/^[^/\\\0]{1,250}\.safetensors$/.test(shard)) {
-      throw new ModelFileError(path, `weight_map ${printable(name)}`, typeof shard === 'string' ? printable(shard) : describeJson(shard), 'the name of a .safetensors file in the same folder');
+      throw new ModelFileError(
+        path,
+        `weight_map ${printable(name)}`,
+        typeof shard === 'string' ? printable(shard) : describeJson(shard),
+        'the name of a .safetensors file in the same folder',
+      );
     }
     weightMap.set(name, shard);
   }
@@ -72,6 +80,11 @@ async function readWeightMap(path: string): Promise<Map<string, string>> {
 function checkNoneMissing(indexPath: string, shards: readonly string[], present: ReadonlySet<string>): void {
   const missing = shards.filter((shard) => !present.has(shard));
   if (missing.length > 0) {
-    throw new ModelFileError(indexPath, 'weight_map', `${missing.length} of ${shards.length} files missing: ${listMissing(missing)}`, 'all files in the folder');
+    throw new ModelFileError(
+      indexPath,
+      'weight_map',
+      `${missing.length} of ${shards.length} files missing: ${listMissing(missing)}`,
+      'all files in the folder',
+    );
   }
 }

@@ -11,28 +11,35 @@ import type { JsonObject } from '../files/readJson.js';
  * @param present names of the files in the folder
  */
 export async function readTokenizerFiles(folder: string, present: ReadonlySet<string>, modelConfig: JsonObject): Promise<TokenizerSource> {
-  const optional = async (name: string, maxBytes: number): Promise<JsonObject> => (present.has(name) ? readJsonObject(join(folder, name), maxBytes) : {});
-  // Read in any case: a broken file is an error even where there is no tokenizer.
+  const optional = async (name: string, maxBytes: number): Promise<JsonObject> =>
+    present.has(name) ? readJsonObject(join(folder, name), maxBytes) : {};
+  // Without a tokenizer too: rows of token ids end at these.
   const generationConfig = await optional('generation_config.json', HEADER_LIMITS.configJsonBytes);
-  const endTokens = [
+  const ids = [
     ...endTokensOf(join(folder, 'generation_config.json'), generationConfig),
     ...endTokensOf(join(folder, 'config.json'), modelConfig),
   ];
-  if (!present.has('tokenizer.json')) return { kind: 'none', reason: reasonForNone(present) };
+  const endTokens = [...new Set(ids)];
+  if (!present.has('tokenizer.json')) return { kind: 'none', reason: reasonForNone(present), endTokens };
 
   const file = join(folder, 'tokenizer.json');
   const tokenizer = await readJsonObject(file, HEADER_LIMITS.tokenizerJsonBytes);
   const config = await optional('tokenizer_config.json', HEADER_LIMITS.tokenizerJsonBytes);
   const chatTemplate = await readChatTemplate(folder, present);
   return {
-    kind: 'tokenizer.json', file, tokenizer, config, endTokens: [...new Set(endTokens)],
+    kind: 'tokenizer.json',
+    file,
+    tokenizer,
+    config,
+    endTokens,
     ...(chatTemplate === undefined ? {} : { chatTemplate }),
   };
 }
 
 function reasonForNone(present: ReadonlySet<string>): string {
   const older = ['vocab.json', 'tokenizer.model'].find((name) => present.has(name));
-  const remedy = older === undefined ? '' : `, only ${older}; AutoTokenizer.from_pretrained(folder).save_pretrained(folder) of transformers makes one`;
+  const remedy =
+    older === undefined ? '' : `, only ${older}; AutoTokenizer.from_pretrained(folder).save_pretrained(folder) of transformers makes one`;
   return `the folder has no tokenizer.json${remedy}`;
 }
 

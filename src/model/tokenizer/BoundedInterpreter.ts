@@ -67,8 +67,20 @@ export class BoundedInterpreter extends Interpreter {
     return weight;
   }
 
-  /** Computes the operand and arguments of what multiplies text, once, and refuses results that would be too long. */
+  /**
+   * Computes what a loop runs over, since an empty body evaluates nothing, and the operand and arguments of what multiplies text;
+   * each once. Refuses results that would be too long.
+   */
   #prepare(statement: Node | undefined, environment: Environment): Node | undefined {
+    if (statement?.type === 'For') {
+      const node = statement as Node & { iterable: Node & { lhs?: Node } };
+      const { iterable } = node;
+      const filtered = iterable.type === 'SelectExpression';
+      const list = this.evaluate(filtered ? iterable.lhs : iterable, environment);
+      this.#steps -= lengthOf(list.value);
+      const evaluated = new Evaluated(list);
+      return { ...node, iterable: filtered ? { ...iterable, lhs: evaluated } : evaluated } as Node;
+    }
     if (statement?.type === 'FilterExpression') {
       const node = statement as Node & { operand: Node; filter: Node & { value?: string; callee?: Node & { value?: string }; args?: Node[] } };
       const { filter } = node;

@@ -4,7 +4,7 @@ import type { ChatMessage } from '../Tokenizer.js';
 import { BoundedInterpreter } from './BoundedInterpreter.js';
 import { Environment, Template, type JinjaNode } from './jinja.js';
 import { registerGlobals } from './templateGlobals.js';
-import { withWatchdog } from './watchdog.js';
+import { Watchdog } from './Watchdog.js';
 
 const LONGEST_TEMPLATE = 1_000_000;
 
@@ -13,6 +13,7 @@ export class ChatTemplate {
   readonly #source: string;
   readonly #variables: Readonly<Record<string, string>>;
   #parsed: JinjaNode | undefined;
+  readonly #watchdog = new Watchdog();
 
   /** @param variables texts that the template may use, such as `bos_token` and `eos_token` */
   constructor(source: string, variables: Readonly<Record<string, string>>) {
@@ -32,7 +33,7 @@ export class ChatTemplate {
       environment.set('tools', null);
       environment.set('documents', null);
       const size = messages.reduce((sum, { role, content }) => sum + role.length + content.length, 0);
-      return withWatchdog(() => new BoundedInterpreter(environment, messages.length, size).render(program));
+      return this.#watchdog.run(() => new BoundedInterpreter(environment, messages.length, size).render(program));
     } catch (error) {
       if (error instanceof SpillwayError) throw error;
       const reason = error instanceof Error ? error.message : String(error);

@@ -4,7 +4,7 @@ import { AddedTokens, type AddedToken, type Section } from './AddedTokens.js';
 import type { DecodeStage, Part } from './decoders.js';
 import { sectionsOfChat } from './sectionsOfChat.js';
 import type { TokenizerParts } from './TokenizerParts.js';
-import { WATCHDOG_MILLISECONDS, WatchdogTimeout, withWatchdog } from './watchdog.js';
+import { Watchdog, WATCHDOG_MILLISECONDS, WatchdogTimeout } from './Watchdog.js';
 
 const ANY = (): boolean => true;
 const NOT_SPECIAL = (token: AddedToken): boolean => !token.special;
@@ -17,6 +17,7 @@ export class PartsTokenizer implements Tokenizer {
   readonly #verbatim: AddedTokens;
   readonly #normalized: AddedTokens;
   readonly #added: ReadonlyMap<number, AddedToken>;
+  readonly #watchdog = new Watchdog();
 
   constructor(
     parts: TokenizerParts,
@@ -63,7 +64,7 @@ export class PartsTokenizer implements Tokenizer {
       return;
     }
     try {
-      withWatchdog(work);
+      this.#watchdog.run(work);
     } catch (error) {
       if (!(error instanceof WatchdogTimeout)) throw error;
       fields.refuse('pre_tokenizer', `a pattern that works on one row for more than ${WATCHDOG_MILLISECONDS} ms`, 'one that takes time in proportion to the row', error);

@@ -109,7 +109,7 @@ const PUNCTUATION: Pattern = { regex: /[\p{P}!-/:-@[-`{-~]/gu, linear: true };
 
 function metaspace(fields: Fields, field: string, config: JsonObject, steps: Step[]): void {
   const replacement = fields.optionalString(`${field}.replacement`, config.replacement) ?? '▁';
-  if ([...replacement].length !== 1) fields.refuse(`${field}.replacement`, describe(replacement), 'one character');
+  if (Array.from(replacement).length !== 1) fields.refuse(`${field}.replacement`, describe(replacement), 'one character');
   const scheme = prependScheme(fields, field, config);
   steps.push((piece, first) => {
     const text = piece.replaceAll(' ', replacement);

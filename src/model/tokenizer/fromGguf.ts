@@ -61,14 +61,15 @@ function readTokens(metadata: ReadonlyMap<string, unknown>): Vocabulary {
 }
 
 function fromByteLevel(vocabulary: Vocabulary): TokenizerParts {
-  const { fields, get, ids, tokens } = vocabulary;
+  const { fields, get, ids, tokens, types } = vocabulary;
   const name = get('pre') ?? 'default';
   const known =
     GGUF_PRE_TOKENIZERS.get(typeof name === 'string' ? name : '') ??
     fields.refuse('tokenizer.ggml.pre', describe(name), `one of ${[...GGUF_PRE_TOKENIZERS.keys()].join(', ')}`);
   const preTokenizer = createPreTokenizer(fields, known.preTokenizer);
   const model = new BpeModel({
-    vocabulary: ids,
+    // Control tokens are in the list of all tokens; text that is data must not become one as a whole piece.
+    vocabulary: new Map([...ids].filter(([, id]) => !isControl(types?.[id]))),
     merges: readMerges(fields, 'tokenizer.ggml.merges', get('merges'), ids, 0),
     fuseUnknown: false,
     byteFallback: false,
@@ -79,7 +80,7 @@ function fromByteLevel(vocabulary: Vocabulary): TokenizerParts {
   return {
     fields,
     tokens,
-    addedTokens: addedTokens(vocabulary, (token) => token),
+    addedTokens: addedTokens(vocabulary, (token) => token, false),
     normalizer: createNormalizer(fields, known.normalizer),
     preTokenizer,
     model: withAlphabet(model, preTokenizer),
@@ -96,7 +97,7 @@ function fromSentencePiece(vocabulary: Vocabulary): TokenizerParts {
   const unused = new Set<number>();
   for (const [token, id] of ids) {
     const type = types?.[id];
-    if (token === '' || type === UNKNOWN || type === CONTROL || type === BYTE) continue;
+    if (token === '' || isControl(type) || type === BYTE) continue;
     if (!Number.isFinite(scores[id])) fields.refuse(`tokenizer.ggml.scores[${id}]`, String(scores[id]), 'a finite number');
     pieces.set(token, id);
     if (type === UNUSED) unused.add(id);
@@ -110,8 +111,9 @@ function fromSentencePiece(vocabulary: Vocabulary): TokenizerParts {
   return {
     fields,
     tokens,
-    // In the text that is matched, blanks are still blanks.
-    addedTokens: addedTokens(vocabulary, (token) => token.replaceAll('▁', ' ')),
+    // Control tokens are matched while blanks are still blanks. SentencePiece looks for user-defined ones in the normalized text; with
+    // a blank before each section that would tie them to the beginning of a word, so there they are matched in the text as well.
+    addedTokens: addedTokens(vocabulary, (token) => token.replaceAll('▁', ' '), !addSpace),
     normalizer: createNormalizer(fields, { type: 'Sequence', normalizers: [...(addSpace ? [{ type: 'Prepend', prepend: '▁' }] : []), blanks] }),
     preTokenizer: createPreTokenizer(fields, null),
     model: (pieces.has('▁') ? wordByWord(cached, pieces.keys()) : undefined) ?? cached,
@@ -120,15 +122,20 @@ function fromSentencePiece(vocabulary: Vocabulary): TokenizerParts {
   };
 }
 
+function isControl(type: number | undefined): boolean {
+  return type === UNKNOWN || type === CONTROL;
+}
+
 /** Control, unknown and user-defined tokens are matched in the text before anything else. */
-function addedTokens({ tokens, types, ids }: Vocabulary, contentOf: (token: string) => string): AddedToken[] {
+function addedTokens({ tokens, types, ids }: Vocabulary, contentOf: (token: string) => string, normalized: boolean): AddedToken[] {
   const added: AddedToken[] = [];
   tokens.forEach((token, id) => {
     const type = types?.[id];
-    if ((type !== UNKNOWN && type !== CONTROL && type !== USER_DEFINED) || ids.get(token) !== id) return;
+    if ((!isControl(type) && type !== USER_DEFINED) || ids.get(token) !== id) return;
     const content = contentOf(token);
     if (content === '') return;
-    added.push({ id, content, special: type !== USER_DEFINED, normalized: false, singleWord: false, stripLeft: false, stripRight: false });
+    const special = type !== USER_DEFINED;
+    added.push({ id, content, special, normalized: normalized && !special, singleWord: false, stripLeft: false, stripRight: false });
   });
   return added;
 }

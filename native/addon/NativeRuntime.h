@@ -1,0 +1,65 @@
+// The JavaScript object around a Runtime: src/bindings/Addon.ts, NativeRuntime.
+#pragma once
+#include <napi.h>
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "../model/Runtime.h"
+
+namespace spillway {
+
+class NativeRuntime : public Napi::ObjectWrap<NativeRuntime> {
+ public:
+  static Napi::Function define(Napi::Env env);
+  // Shadows ObjectWrap's, through which every method goes: a `this` that is no NativeRuntime is refused instead of being misread.
+  static NativeRuntime* Unwrap(Napi::Object object);
+
+  explicit NativeRuntime(const Napi::CallbackInfo& info);
+  ~NativeRuntime() override;
+
+ private:
+  Napi::Value bytes(const Napi::CallbackInfo& info);
+  Napi::Value instructionSet(const Napi::CallbackInfo& info);
+  Napi::Value load(const Napi::CallbackInfo& info);
+  Napi::Value onCompleted(const Napi::CallbackInfo& info);
+  Napi::Value createRow(const Napi::CallbackInfo& info);
+  Napi::Value freeRow(const Napi::CallbackInfo& info);
+  Napi::Value createActivations(const Napi::CallbackInfo& info);
+  Napi::Value freeActivations(const Napi::CallbackInfo& info);
+  Napi::Value createBatch(const Napi::CallbackInfo& info);
+  Napi::Value freeBatch(const Napi::CallbackInfo& info);
+  Napi::Value submitCompute(const Napi::CallbackInfo& info);
+  Napi::Value cancelAll(const Napi::CallbackInfo& info);
+  Napi::Value close(const Napi::CallbackInfo& info);
+
+  Runtime& open();          // throws once close() was called
+  void updateBusy();        // keeps the process and this object alive while there is something to wait for, and only then
+  void drain();             // on the JavaScript thread, after a wake-up
+  void takeCompletions(std::vector<Completion>& completions);  // but for load's, which it settles
+  void settleLoad(const Completion& completion);
+  void settleClose();
+  void shutDown();          // joins the threads, frees everything; at the end of the environment or of the object
+  static void wakeJavaScript(napi_env env, napi_value callback, void* context, void* data);
+  static void environmentEnds(void* self);
+
+  Napi::Env env_;
+  std::unique_ptr<Runtime> runtime_;
+  RuntimeBytes bytes_;
+  InstructionSet instructionSet_ = InstructionSet::Scalar;
+  double timeOriginSeconds_ = 0;
+  napi_threadsafe_function wake_ = nullptr;
+  bool busy_ = false;
+  size_t tasksUnderWay_ = 0;
+
+  Napi::FunctionReference onCompleted_;
+  Napi::FunctionReference onProgress_;
+  std::optional<Napi::Promise::Deferred> loading_;
+  EventId loadEvent_ = 0;
+  uint64_t reportedBytes_ = 0;
+  std::vector<Napi::Promise::Deferred> closing_;
+  std::vector<Completion> taken_;
+};
+
+}  // namespace spillway

@@ -1,0 +1,83 @@
+// The addon's face: src/bindings/Addon.ts.
+#include <napi.h>
+
+#include <memory>
+
+#include "../model/Runtime.h"
+#include "../runtime/Clock.h"
+#include "../runtime/Machine.h"
+#include "AddonData.h"
+#include "NativeRuntime.h"
+#include "arguments.h"
+#include "bytesToJavaScript.h"
+#include "parseOptions.h"
+
+namespace spillway {
+
+namespace {
+
+Napi::Value machine(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  return guarded(env, [&] {
+    const Machine facts = inspectMachine();
+    Napi::Array sets = Napi::Array::New(env);
+    for (const InstructionSet set : {InstructionSet::Scalar, InstructionSet::Avx2, InstructionSet::Avx512}) {
+      if (machineHas(set)) sets.Set(sets.Length(), instructionSetName(set));
+    }
+    Napi::Object caches = Napi::Object::New(env);
+    caches.Set("l1d", static_cast<double>(facts.l1dBytes));
+    caches.Set("l2", static_cast<double>(facts.l2Bytes));
+    caches.Set("l3", static_cast<double>(facts.l3Bytes));
+    Napi::Object object = Napi::Object::New(env);
+    object.Set("instructionSets", sets);
+    object.Set("processors", facts.processors);
+    object.Set("processorName", facts.processorName);
+    object.Set("memoryBytes", static_cast<double>(facts.memoryBytes));
+    object.Set("availableBytes", static_cast<double>(facts.availableBytes));
+    object.Set("cacheBytes", caches);
+    return object;
+  });
+}
+
+Napi::Value openRuntime(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  return guarded(env, [&] {
+    AddonData* data = env.GetInstanceData<AddonData>();
+    data->opening = std::make_unique<RuntimeOptions>(parseRuntimeOptions(info[0]));
+    return data->runtimeConstructor.New({});
+  });
+}
+
+Napi::Value measureRuntime(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  return guarded(env, [&] { return bytesToJavaScript(env, Model(parseRuntimeOptions(info[0])).bytes()); });
+}
+
+// When performance.now() was 0, on the clock of the tasks: both are CLOCK_MONOTONIC (libuv's uv_hrtime), only their origins differ.
+double findTimeOrigin(Napi::Env env) {
+  try {
+    const Napi::Object performance = readObject(env.Global().Get("performance"), "performance");
+    const Napi::Function now = readFunction(performance.Get("now"), "performance.now");
+    return monotonicSeconds() - readNumber(now.Call(performance, {}), "performance.now()") / 1000;
+  } catch (const std::exception&) {
+    return 0;  // an environment without it: times are those of the clock itself
+  }
+}
+
+Napi::Object initialise(Napi::Env env, Napi::Object exports) {
+  auto data = std::make_unique<AddonData>();
+  data->runtimeConstructor = Napi::Persistent(NativeRuntime::define(env));
+  data->timeOriginSeconds = findTimeOrigin(env);
+  env.SetInstanceData(data.release());
+  exports.Set("version", SPILLWAY_VERSION);
+  exports.Set("machine", Napi::Function::New<machine>(env, "machine"));
+  exports.Set("openRuntime", Napi::Function::New<openRuntime>(env, "openRuntime"));
+  exports.Set("measureRuntime", Napi::Function::New<measureRuntime>(env, "measureRuntime"));
+  return exports;
+}
+
+}  // namespace
+
+NODE_API_MODULE(spillway, initialise)
+
+}  // namespace spillway

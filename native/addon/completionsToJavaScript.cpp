@@ -1,0 +1,65 @@
+#include "completionsToJavaScript.h"
+
+#include <cstring>
+
+#include "../model/Pass.h"
+#include "../runtime/Error.h"
+
+namespace spillway {
+
+namespace {
+
+template <typename Array, typename T>
+Array typedArray(Napi::Env env, const std::vector<T>& values) {
+  Array array = Array::New(env, values.size());
+  if (!values.empty()) std::memcpy(array.Data(), values.data(), values.size() * sizeof(T));
+  return array;
+}
+
+Napi::Object headToJavaScript(Napi::Env env, EventId event, const HeadResult& head) {
+  Napi::Object object = Napi::Object::New(env);
+  object.Set("event", static_cast<double>(event));
+  object.Set("rows", typedArray<Napi::Int32Array>(env, head.rows));
+  object.Set("tokens", typedArray<Napi::Int32Array>(env, head.tokens));
+  object.Set("logprobs", typedArray<Napi::Float32Array>(env, head.logprobs));
+  object.Set("topCounts", typedArray<Napi::Int32Array>(env, head.topCounts));
+  object.Set("topTokens", typedArray<Napi::Int32Array>(env, head.topTokens));
+  object.Set("topLogprobs", typedArray<Napi::Float32Array>(env, head.topLogprobs));
+  object.Set("scored", typedArray<Napi::Int32Array>(env, head.scored));
+  object.Set("scores", typedArray<Napi::Float32Array>(env, head.scores));
+  return object;
+}
+
+}  // namespace
+
+Napi::Object completionsToJavaScript(Napi::Env env, const std::vector<Completion>& completions, double timeOriginSeconds) {
+  Napi::Float64Array events = Napi::Float64Array::New(env, completions.size() * 4);
+  Napi::Array errors = Napi::Array::New(env);
+  Napi::Array heads = Napi::Array::New(env);
+  double* entry = events.Data();
+  for (const Completion& completion : completions) {
+    Napi::HandleScope scope(env);
+    *entry++ = static_cast<double>(completion.event);
+    *entry++ = completion.startSeconds - timeOriginSeconds;
+    *entry++ = completion.endSeconds - timeOriginSeconds;
+    *entry++ = completion.failed ? 1 : 0;
+    if (completion.failed) {
+      Napi::Object error = Napi::Object::New(env);
+      error.Set("event", static_cast<double>(completion.event));
+      error.Set("code", errorCodeName(completion.code));
+      error.Set("message", completion.message);
+      errors.Set(errors.Length(), error);
+    }
+    const auto* head = dynamic_cast<const HeadResult*>(completion.result.get());
+    if (head != nullptr && (!head->rows.empty() || !head->scored.empty())) {
+      heads.Set(heads.Length(), headToJavaScript(env, completion.event, *head));
+    }
+  }
+  Napi::Object object = Napi::Object::New(env);
+  object.Set("events", events);
+  object.Set("errors", errors);
+  object.Set("heads", heads);
+  return object;
+}
+
+}  // namespace spillway

@@ -1,0 +1,89 @@
+#include "parseDecoder.h"
+
+#include "arguments.h"
+
+namespace spillway {
+
+namespace {
+
+constexpr uint32_t kMostEntries = 1u << 16;
+
+uint32_t count(const Napi::Object& object, const char* key, const std::string& path) {
+  return static_cast<uint32_t>(readInteger(object.Get(key), path + key, 0, UINT32_MAX));
+}
+
+void parsePosition(const Napi::Object& object, const std::string& path, DecoderSpec& spec) {
+  spec.position = readWord<PositionKind>(object.Get("kind"), path + "kind",
+                                         {{"rotary", PositionKind::Rotary}, {"learned", PositionKind::Learned}, {"alibi", PositionKind::Alibi}});
+  switch (spec.position) {
+    case PositionKind::Learned: spec.learnedOffset = count(object, "offset", path); return;
+    case PositionKind::Alibi:
+      spec.alibiSlopes = readFloat32Array(object.Get("slopes"), path + "slopes");
+      spec.alibiRoundToBfloat16 = readBoolean(object.Get("roundToBfloat16"), path + "roundToBfloat16");
+      return;
+    case PositionKind::Rotary: break;
+  }
+  spec.rotaryStyle = readWord<RotaryStyle>(object.Get("style"), path + "style", {{"pairs", RotaryStyle::Pairs}, {"halves", RotaryStyle::Halves}});
+  spec.rotaryDims = count(object, "dims", path);
+  const Napi::Array tables = readArray(object.Get("tables"), path + "tables", 64);
+  for (uint32_t t = 0, length = tables.Length(); t < length; t++) {
+    const std::string name = path + "tables[" + std::to_string(t) + "]";
+    const Napi::Object table = readObject(tables.Get(t), name);
+    spec.rotaryTables.push_back({readFloat32Array(table.Get("frequencies"), name + ".frequencies"), readFloat(table.Get("scale"), name + ".scale")});
+  }
+}
+
+void parseFeedForward(const Napi::Object& object, const std::string& path, DecoderSpec& spec) {
+  spec.feedForward = readWord<FeedForwardKind>(object.Get("kind"), path + "kind",
+                                               {{"plain", FeedForwardKind::Plain}, {"gated", FeedForwardKind::Gated}, {"experts", FeedForwardKind::Experts}});
+  spec.activation =
+      readWord<Activation>(object.Get("activation"), path + "activation",
+                           {{"relu", Activation::Relu}, {"gelu", Activation::Gelu}, {"gelu-tanh", Activation::GeluTanh}, {"silu", Activation::Silu}});
+  if (spec.feedForward != FeedForwardKind::Experts) return;
+  const Napi::Object experts = readObject(object.Get("experts"), path + "experts");
+  spec.experts = count(experts, "count", path + "experts.");
+  spec.expertsPerToken = count(experts, "perToken", path + "experts.");
+}
+
+}  // namespace
+
+DecoderSpec parseDecoder(const Napi::Value& value) {
+  const std::string path = "decoder.";
+  const Napi::Object object = readObject(value, "decoder");
+  DecoderSpec spec;
+  spec.family = readString(object.Get("family"), path + "family");
+  spec.layers = count(object, "layers", path);
+  spec.hiddenSize = count(object, "hiddenSize", path);
+  spec.vocabularySize = count(object, "vocabularySize", path);
+  spec.contextTokens = count(object, "contextTokens", path);
+  spec.heads = count(object, "heads", path);
+  spec.kvHeads = count(object, "kvHeads", path);
+  spec.headDim = count(object, "headDim", path);
+  spec.feedForwardSize = count(object, "feedForwardSize", path);
+
+  const Napi::Object norm = readObject(object.Get("norm"), path + "norm");
+  spec.norm = readWord<NormKind>(norm.Get("kind"), path + "norm.kind", {{"rms", NormKind::Rms}, {"layer", NormKind::Layer}});
+  spec.normEpsilon = readFloat(norm.Get("epsilon"), path + "norm.epsilon");
+  spec.residual = readWord<Residual>(
+      object.Get("residual"), path + "residual",
+      {{"pre", Residual::Pre}, {"post", Residual::Post}, {"sandwich", Residual::Sandwich}, {"parallel", Residual::Parallel}});
+  spec.finalNorm = readBoolean(object.Get("finalNorm"), path + "finalNorm");
+  const Napi::Object embedding = readObject(object.Get("embedding"), path + "embedding");
+  spec.embeddingSize = count(embedding, "size", path + "embedding.");
+  spec.embeddingScale = readFloat(embedding.Get("scale"), path + "embedding.scale");
+  const Napi::Object attention = readObject(object.Get("attention"), path + "attention");
+  spec.attentionScale = readFloat(attention.Get("scale"), path + "attention.scale");
+  spec.qkNorm = readBoolean(attention.Get("qkNorm"), path + "attention.qkNorm");
+  parsePosition(readObject(object.Get("position"), path + "position"), path + "position.", spec);
+  parseFeedForward(readObject(object.Get("feedForward"), path + "feedForward"), path + "feedForward.", spec);
+
+  const Napi::Array layers = readArray(object.Get("layerSpecs"), path + "layerSpecs", kMostEntries);
+  for (uint32_t l = 0, length = layers.Length(); l < length; l++) {
+    const std::string name = path + "layerSpecs[" + std::to_string(l) + "]";
+    const Napi::Object layer = readObject(layers.Get(l), name);
+    spec.layerSpecs.push_back({count(layer, "window", name + "."), count(layer, "rotaryTable", name + ".")});
+  }
+  return spec;
+}
+
+}  // namespace spillway

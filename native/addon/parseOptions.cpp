@@ -1,0 +1,103 @@
+#include "parseOptions.h"
+
+#include "arguments.h"
+#include "parseDecoder.h"
+
+namespace spillway {
+
+namespace {
+
+constexpr uint32_t kMostBindings = 1u << 20;
+constexpr uint32_t kMostSegments = 1u << 22;  // of all bindings
+constexpr uint32_t kMostFiles = 1u << 16;
+constexpr uint32_t kMostEvents = 1u << 12;
+constexpr uint64_t kMostSafe = (uint64_t(1) << 53) - 1;
+
+uint32_t count(const Napi::Object& object, const char* key, const std::string& path) {
+  return static_cast<uint32_t>(readInteger(object.Get(key), path + key, 0, UINT32_MAX));
+}
+
+WeightBinding parseBinding(const Napi::Value& value, const std::string& name, uint32_t& segmentsLeft) {
+  const Napi::Object object = readObject(value, name);
+  const std::string path = name + ".";
+  WeightBinding binding;
+  binding.role = readString(object.Get("role"), path + "role");
+  const double layer = readNumber(object.Get("layer"), path + "layer");
+  binding.layer = layer == -1 ? -1 : static_cast<int32_t>(readInteger(object.Get("layer"), path + "layer", 0, INT32_MAX));
+  binding.matrix = readWord<bool>(object.Get("kind"), path + "kind", {{"matrix", true}, {"vector", false}});
+  binding.type = readWord<WeightType>(object.Get("type"), path + "type",
+                                      {{"F32", WeightType::F32}, {"F16", WeightType::F16}, {"BF16", WeightType::BF16}, {"Q4_0", WeightType::Q4_0},
+                                       {"Q4_1", WeightType::Q4_1}, {"Q5_0", WeightType::Q5_0}, {"Q5_1", WeightType::Q5_1}, {"Q8_0", WeightType::Q8_0},
+                                       {"Q2_K", WeightType::Q2_K}, {"Q3_K", WeightType::Q3_K}, {"Q4_K", WeightType::Q4_K}, {"Q5_K", WeightType::Q5_K},
+                                       {"Q6_K", WeightType::Q6_K}});
+  binding.rows = count(object, "rows", path);
+  binding.columns = count(object, "columns", path);
+  const Napi::Value add = object.Get("add");
+  if (!add.IsUndefined()) binding.add = readFloat(add, path + "add");
+  const Napi::Array segments = readArray(object.Get("segments"), path + "segments", segmentsLeft);
+  segmentsLeft -= segments.Length();
+  binding.segments.reserve(segments.Length());
+  for (uint32_t s = 0, length = segments.Length(); s < length; s++) {
+    const std::string segmentPath = path + "segments[" + std::to_string(s) + "]";
+    const Napi::Object segment = readObject(segments.Get(s), segmentPath);
+    binding.segments.push_back({count(segment, "file", segmentPath + "."), readInteger(segment.Get("offset"), segmentPath + ".offset", 0, kMostSafe),
+                                count(segment, "rows", segmentPath + ".")});
+  }
+  return binding;
+}
+
+}  // namespace
+
+RuntimeOptions parseRuntimeOptions(const Napi::Value& value) {
+  const Napi::Object object = readObject(value, "options");
+  RuntimeOptions options;
+  options.decoder = parseDecoder(object.Get("decoder"));
+  const Napi::Array files = readArray(object.Get("files"), "files", kMostFiles);
+  for (uint32_t f = 0, length = files.Length(); f < length; f++) options.files.push_back(readString(files.Get(f), "files[" + std::to_string(f) + "]"));
+  const Napi::Array bindings = readArray(object.Get("bindings"), "bindings", kMostBindings);
+  uint32_t segmentsLeft = kMostSegments;
+  for (uint32_t b = 0, length = bindings.Length(); b < length; b++) {
+    Napi::HandleScope scope(value.Env());
+    options.bindings.push_back(parseBinding(bindings.Get(b), "bindings[" + std::to_string(b) + "]", segmentsLeft));
+  }
+  options.precision = readWord<Precision>(object.Get("precision"), "precision", {{"default", Precision::Default}, {"float32", Precision::Float32}});
+  options.threads = count(object, "threads", "");
+  const Napi::Value set = object.Get("instructionSet");
+  options.instructionSet = set.IsUndefined() ? bestInstructionSet()
+                                             : readWord<InstructionSet>(set, "instructionSet",
+                                                                        {{"scalar", InstructionSet::Scalar}, {"avx2", InstructionSet::Avx2}, {"avx512", InstructionSet::Avx512}});
+  const Napi::Object cache = readObject(object.Get("cache"), "cache");
+  options.cacheType = readWord<CacheType>(cache.Get("type"), "cache.type", {{"f32", CacheType::F32}, {"f16", CacheType::F16}});
+  options.pageTokens = count(cache, "pageTokens", "cache.");
+  options.pages = count(cache, "pages", "cache.");
+  const Napi::Object limits = readObject(object.Get("limits"), "limits");
+  options.limits = {count(limits, "tokensPerSquare", "limits."), count(limits, "rowsPerSquare", "limits.")};
+  return options;
+}
+
+RowOptions parseRowOptions(const Napi::Value& value) {
+  const Napi::Object object = readObject(value, "options");
+  RowOptions options;
+  options.tokens = readInt32Array(object.Get("tokens"), "tokens");
+  options.capacityTokens = count(object, "capacityTokens", "");
+  options.sampling.temperature = readFloat(object.Get("temperature"), "temperature");
+  options.sampling.topP = readFloat(object.Get("topP"), "topP");
+  options.sampling.topK = count(object, "topK", "");
+  options.sampling.minP = readFloat(object.Get("minP"), "minP");
+  options.sampling.repetitionPenalty = readFloat(object.Get("repetitionPenalty"), "repetitionPenalty");
+  options.sampling.seed = count(object, "seed", "");
+  const double logprobs = readNumber(object.Get("logprobs"), "logprobs");
+  options.logprobs = logprobs == -1 ? -1 : static_cast<int32_t>(readInteger(object.Get("logprobs"), "logprobs", 0, INT32_MAX));
+  return options;
+}
+
+std::vector<EventId> parseEvents(const Napi::Value& value, std::string_view name) {
+  const Napi::Array array = readArray(value, name, kMostEvents);
+  const uint32_t length = array.Length();
+  std::vector<EventId> events;
+  events.reserve(length);
+  for (uint32_t i = 0; i < length; i++) events.push_back(readInteger(array.Get(i), name, 1, kMostSafe));
+  return events;
+}
+
+}  // namespace spillway

@@ -1,0 +1,85 @@
+#include "matmulPeak.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <vector>
+
+namespace spillway::bench {
+namespace {
+
+constexpr long kIterations = 50 * 1000;  // short, so that some rounds pass without an interruption
+
+#if defined(__x86_64__)
+// In assembly, so that every accumulator is a register and none is optimised away. Twelve chains cover the latency.
+#define TWELVE(step) step("0") step("1") step("2") step("3") step("4") step("5") step("6") step("7") step("8") step("9") step("10") step("11")
+
+#define ZERO512(k) "vpxord %%zmm" k ",%%zmm" k ",%%zmm" k "\n"
+#define DOT512(k) "vpdpbusd %%zmm13,%%zmm12,%%zmm" k "\n"
+#define FMA512(k) "vfmadd231ps %%zmm13,%%zmm12,%%zmm" k "\n"
+#define CLOBBER512 "zmm0", "zmm1", "zmm2", "zmm3", "zmm4", "zmm5", "zmm6", "zmm7", "zmm8", "zmm9", "zmm10", "zmm11", "zmm12", "zmm13", "cc"
+__attribute__((target("avx512f,avx512vnni"))) double dot512() {
+  long n = kIterations;
+  asm volatile(TWELVE(ZERO512) ZERO512("12") ZERO512("13") "1:\n" TWELVE(DOT512) TWELVE(DOT512) "dec %0\n jnz 1b\n" : "+r"(n)::CLOBBER512);
+  return 24.0 * 128;
+}
+__attribute__((target("avx512f"))) double fma512() {
+  long n = kIterations;
+  asm volatile(TWELVE(ZERO512) ZERO512("12") ZERO512("13") "1:\n" TWELVE(FMA512) TWELVE(FMA512) "dec %0\n jnz 1b\n" : "+r"(n)::CLOBBER512);
+  return 24.0 * 32;
+}
+
+#define ZERO256(k) "vpxor %%ymm" k ",%%ymm" k ",%%ymm" k "\n"
+#define FMA256(k) "vfmadd231ps %%ymm13,%%ymm12,%%ymm" k "\n"
+#define CLOBBER256 "ymm0", "ymm1", "ymm2", "ymm3", "ymm4", "ymm5", "ymm6", "ymm7", "ymm8", "ymm9", "ymm10", "ymm11", "ymm12", "ymm13", "ymm14", "ymm15", "cc"
+__attribute__((target("avx2,fma"))) double fma256() {
+  long n = kIterations;
+  asm volatile(TWELVE(ZERO256) ZERO256("12") ZERO256("13") "1:\n" TWELVE(FMA256) TWELVE(FMA256) "dec %0\n jnz 1b\n" : "+r"(n)::CLOBBER256);
+  return 24.0 * 16;
+}
+#define EIGHT(step) step("0", "8") step("1", "9") step("2", "10") step("3", "11") step("4", "8") step("5", "9") step("6", "10") step("7", "11")
+#define ADD16(k, t) "vpmaddubsw %%ymm13,%%ymm12,%%ymm" t "\n vpaddw %%ymm" t ",%%ymm" k ",%%ymm" k "\n"
+#define WIDEN(k, t) "vpmaddwd %%ymm14,%%ymm" k ",%%ymm" t "\n vpaddd %%ymm" t ",%%ymm15,%%ymm15\n vpxor %%ymm" k ",%%ymm" k ",%%ymm" k "\n"
+__attribute__((target("avx2"))) double words256() {
+  long n = kIterations;
+  asm volatile(TWELVE(ZERO256) ZERO256("12") ZERO256("13") ZERO256("14") ZERO256("15") "1:\n" EIGHT(ADD16) EIGHT(ADD16) EIGHT(ADD16) EIGHT(ADD16) EIGHT(ADD16)
+                   EIGHT(ADD16) EIGHT(ADD16) EIGHT(ADD16) EIGHT(WIDEN) "dec %0\n jnz 1b\n"
+               : "+r"(n)::CLOBBER256);
+  return 64.0 * 64;
+}
+#endif
+
+// The loop returns its operations an iteration.
+double rate(double (*loop)(), unsigned threads) {
+  double best = 0;
+  for (int round = 0; round < 100; round++) {
+    const auto begin = std::chrono::steady_clock::now();
+    std::vector<std::thread> pool;
+    std::vector<double> operations(threads);
+    for (unsigned i = 0; i < threads; i++) pool.emplace_back([&, i] { operations[i] = loop() * kIterations; });
+    for (std::thread& thread : pool) thread.join();
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    best = std::max(best, operations[0] * threads / seconds);
+  }
+  return best;
+}
+
+}  // namespace
+
+double peakInt8([[maybe_unused]] InstructionSet set, [[maybe_unused]] unsigned threads) {
+#if defined(__x86_64__)
+  if (set == InstructionSet::Avx512) return rate(dot512, threads);
+  if (set == InstructionSet::Avx2) return rate(words256, threads);
+#endif
+  return 0;
+}
+
+double peakFloat([[maybe_unused]] InstructionSet set, [[maybe_unused]] unsigned threads) {
+#if defined(__x86_64__)
+  if (set == InstructionSet::Avx512) return rate(fma512, threads);
+  if (set == InstructionSet::Avx2) return rate(fma256, threads);
+#endif
+  return 0;
+}
+
+}  // namespace spillway::bench

@@ -1,0 +1,96 @@
+#include "Attention.h"
+
+#include <algorithm>
+#include <string>
+
+#include "../../runtime/Error.h"
+#include "../../runtime/ThreadPool.h"
+
+namespace spillway {
+namespace {
+
+struct Run {
+  const CacheLayout& layout;
+  const AttentionShape& shape;
+  const AttentionRow* rows;
+  size_t queryStride, outputStride;
+  const Kernels& kernels;
+  const size_t* firstBlock;  // [rowCount + 1]: blocks of queries before each row
+  size_t rowCount;
+  float* workspaces;
+  size_t workspaceFloats;  // of one worker
+};
+
+size_t workerFloats(const CacheLayout& layout, uint32_t heads) {
+  return Scratch::aligned(attentionWorkspaceFloats(layout, heads / layout.kvHeads) * sizeof(float)) / sizeof(float);
+}
+
+void attendOne(const Run& run, size_t index, unsigned worker) {
+  const size_t block = index / run.layout.kvHeads;
+  const uint32_t kvHead = static_cast<uint32_t>(index % run.layout.kvHeads);
+  const size_t row = static_cast<size_t>(std::upper_bound(run.firstBlock, run.firstBlock + run.rowCount + 1, block) - run.firstBlock) - 1;
+  const AttentionRow& range = run.rows[row];
+  const uint32_t group = run.shape.heads / run.layout.kvHeads;
+  const uint32_t blockTokens = attentionBlockTokens(group);
+  const uint32_t firstToken = static_cast<uint32_t>(block - run.firstBlock[row]) * blockTokens;
+  const size_t firstElement = static_cast<size_t>(kvHead) * group * run.layout.headDim;
+
+  AttentionBlock task;
+  task.layout = run.layout;
+  task.pages = range.pages;
+  task.kvHead = kvHead;
+  task.groupHeads = group;
+  task.queries = range.queries + firstToken * run.queryStride + firstElement;
+  task.queryStride = run.queryStride;
+  task.outputs = range.outputs + firstToken * run.outputStride + firstElement;
+  task.outputStride = run.outputStride;
+  task.firstPosition = range.firstPosition + firstToken;
+  task.tokens = std::min(blockTokens, range.tokens - firstToken);
+  task.scale = run.shape.scale;
+  task.window = run.shape.window;
+  task.slopes = run.shape.alibiSlopes == nullptr ? nullptr : run.shape.alibiSlopes + kvHead * group;
+  task.roundToBfloat16 = run.shape.alibiRoundToBfloat16;
+  task.workspace = run.workspaces + worker * run.workspaceFloats;
+  run.kernels.attention.attendBlock(task);
+}
+
+}  // namespace
+
+size_t cachePageBytes(const CacheLayout& layout) {
+  if (layout.pageTokens == 0 || layout.pageTokens % kKeyBlock != 0)
+    throw Error(ErrorCode::InvalidArgument, "a cache page holds " + std::to_string(layout.pageTokens) + " tokens; expected a multiple of 16");
+  if (layout.headDim == 0 || layout.headDim > kMaxHeadDim)
+    throw Error(ErrorCode::InvalidArgument, "attention heads have " + std::to_string(layout.headDim) + " elements; expected 1 to 512");
+  if (layout.kvHeads == 0) throw Error(ErrorCode::InvalidArgument, "attention has no key-value heads; expected at least 1");
+  return layout.kvHeads * cacheHeadBytes(layout);
+}
+
+void cacheStore(const Kernels& kernels, const CacheLayout& layout, uint8_t* page, uint32_t index, const float* keys, const float* values) {
+  kernels.attention.storeToken(layout, page, index, keys, values);
+}
+
+size_t attentionScratchBytes(const CacheLayout& layout, uint32_t heads, size_t rowCount, unsigned threads) {
+  return Scratch::aligned((rowCount + 1) * sizeof(size_t)) + threads * workerFloats(layout, heads) * sizeof(float);
+}
+
+void attend(const Compute& compute, const CacheLayout& layout, const AttentionShape& shape, const AttentionRow* rows, size_t rowCount,
+            size_t queryStride, size_t outputStride, Scratch& scratch) {
+  const size_t mark = scratch.used();
+  size_t* firstBlock = scratch.take<size_t>(rowCount + 1);
+  const size_t floats = workerFloats(layout, shape.heads);
+  float* workspaces = scratch.take<float>(floats * compute.pool.threads());
+
+  const uint32_t blockTokens = attentionBlockTokens(shape.heads / layout.kvHeads);
+  size_t blocks = 0;
+  for (size_t row = 0; row < rowCount; row++) {
+    firstBlock[row] = blocks;
+    blocks += (rows[row].tokens + blockTokens - 1) / blockTokens;
+  }
+  firstBlock[rowCount] = blocks;
+
+  const Run run = {layout, shape, rows, queryStride, outputStride, compute.kernels, firstBlock, rowCount, workspaces, floats};
+  compute.pool.parallelFor(blocks * layout.kvHeads, [&run](size_t index, unsigned worker) { attendOne(run, index, worker); });
+  scratch.release(mark);
+}
+
+}  // namespace spillway

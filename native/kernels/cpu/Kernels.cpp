@@ -1,0 +1,36 @@
+#include "Kernels.h"
+
+namespace spillway {
+
+#define SPILLWAY_DECLARE_KERNELS(isa)             \
+  namespace isa {                                 \
+  const MatmulKernels& matmulKernels();           \
+  const RowKernels& rowKernels();                 \
+  const AttentionKernels& attentionKernels();     \
+  }
+
+SPILLWAY_DECLARE_KERNELS(scalar)
+#if defined(__x86_64__)
+SPILLWAY_DECLARE_KERNELS(avx2)
+SPILLWAY_DECLARE_KERNELS(avx512)
+#endif
+
+const Kernels& kernelsFor(InstructionSet set) {
+#if defined(__x86_64__)
+  // Each table is made on demand: even the function that names the kernels may hold instructions that the machine lacks.
+  if (set == InstructionSet::Avx512) {
+    static const Kernels kernels{set, avx512::matmulKernels(), avx512::rowKernels(), avx512::attentionKernels()};
+    return kernels;
+  }
+  if (set == InstructionSet::Avx2) {
+    static const Kernels kernels{set, avx2::matmulKernels(), avx2::rowKernels(), avx2::attentionKernels()};
+    return kernels;
+  }
+#else
+  (void)set;
+#endif
+  static const Kernels kernels{InstructionSet::Scalar, scalar::matmulKernels(), scalar::rowKernels(), scalar::attentionKernels()};
+  return kernels;
+}
+
+}  // namespace spillway

@@ -1,0 +1,70 @@
+// The part of matrix products that is compiled for each instruction set. Matmul.h is the way in.
+#pragma once
+#include <stddef.h>
+#include <stdint.h>
+
+#include "WeightType.h"
+#include "panelLayout.h"
+
+namespace spillway {
+
+constexpr size_t kTileRows = 4;
+
+// Integer sums start from the bits of the float 1.5 * 2^23: read as a float, such a sum is that number plus the sum, exactly (below 2^22), and
+// fma(biased, weightScale, -1.5 * 2^23 * weightScale) is what converting and multiplying would give, in one instruction instead of two.
+constexpr int32_t kBiasBits = 0x4b400000;
+constexpr float kBias = 12582912.0f;
+
+// One group (32 inputs) of activations of four consecutive rows, as 8-bit integers: x = scale * value, scale = max |x| / 127.
+// A group with a value that is not finite has the scale NaN, so that every output of the row becomes NaN.
+// Activations of a batch: tiles[row / 4][group], lane row % 4.
+struct alignas(64) QuantisedTile {
+  int8_t values[kTileRows][32];
+  float scale[kTileRows];
+  float scaledSum[kTileRows];             // scale * sum, for weights with an offset
+  int32_t start8[kTileRows];              // kBiasBits - 8 * sum: where the products with weights of zero point 8 start from
+  int32_t start16[kTileRows];
+  int32_t start128[kTileRows];
+  int32_t halfStart32[2][kTileRows];      // the same for zero point 32 and inputs 0-15, 16-31
+  int32_t unused[kTileRows];
+};
+static_assert(sizeof(QuantisedTile) == 256, "four cache lines");
+
+// Some panels of one matrix times some rows.
+struct MatmulBlock {
+  WeightType type;
+  size_t inputs;
+  const uint8_t* panels;
+  size_t panelBytes;
+  size_t outputs;              // from the first panel on; the last panel may be used in part
+  size_t rows;                 // at most kMatmulBlockRows
+  const QuantisedTile* tiles;  // of the first row, which is the first of a tile
+  const float* values;         // [rows, valueStride]
+  size_t valueStride;
+  const float* bias;  // [outputs] or null
+  float* output;      // [rows, outputStride]
+  size_t outputStride;
+};
+constexpr size_t kMatmulBlockRows = 128;
+
+// Panels that a kernel takes at a time at most: blocks are best made of whole multiples. With 32 registers three panels by four rows balance loads and
+// products; types with two scales a group need registers for both halves.
+static constexpr size_t panelsPerTile(WeightType type, bool quantisedInput) { return quantisedInput && panelFormat(type).scalesPerGroup == 1 ? 3 : 2; }
+
+// What a kernel needs to put unpacked weights and sums into; 64-byte aligned.
+constexpr size_t kMatmulWorkspaceBytes = 64 * 1024;
+
+struct MatmulKernels {
+  // One tile of up to four rows; columns is a multiple of 32. A group below 1e-30 in magnitude becomes zeros.
+  // Lanes of absent rows are left as they are: no product reads them.
+  void (*quantiseRows)(const float* values, size_t stride, size_t rows, size_t columns, QuantisedTile* tiles);
+  // 8-bit activations times a quantised type. For an output, from its bias (or 0) on, in order of groups, all operations fused or rounded as written:
+  //   sum = Σ value * q - zero * Σ value                          (exact, int32; once for each scale of the group)
+  //   total = fma(sum * weightScale, scale, total)                (two scales: fma(sum1, weightScale1, sum0 * weightScale0))
+  //   total = fma(weightOffset, scaledSum, total)                 (where the type has offsets; once for each)
+  void (*multiplyQuantised)(const MatmulBlock& block, uint8_t* workspace);
+  // Float activations times any type: total = fma(weight, value, total) from the bias (or 0) on, in order of inputs.
+  void (*multiplyFloat)(const MatmulBlock& block, uint8_t* workspace);
+};
+
+}  // namespace spillway

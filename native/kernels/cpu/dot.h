@@ -1,0 +1,73 @@
+// Products of 8-bit integers, exact in int32: the innermost part of matrix products, for each instruction set. After simd.h.
+//
+// Bytes: 64 unsigned bytes, a vector of panelLayout.h.
+//   loadBytes(p) storeBytes(p, v) either(a, b)
+//   field(v, shift, mask)   each byte shifted to the right (to the left where negative), then masked
+//   byteToFloat(v, i)       input i (0 to 3) of the sixteen outputs, as floats
+//   uint8ToFloat(p) int8ToFloat(p)   sixteen bytes in memory as floats
+//   storeInt8(p, first, second, sums)   two times sixteen integers within -127..127 as bytes, and the sum of either
+// dot<Bits, R, P, V>(source, group, first, tile, sum): adds to sum[r][p] the products of V vectors, from vector `first` of the group on, of P panels
+// with R rows. Values have Bits bits, activations are within -127..127.
+// dotZero(bits, zero): the zero point as the dot product needs it to be made good by the caller: 0 where dot does it itself.
+#pragma once
+#include "MatmulKernels.h"
+#include "panelLayout.h"
+#include "simd.h"
+
+#if SPILLWAY_ISA_LEVEL == 2
+#include "dotAvx512.h"
+#elif SPILLWAY_ISA_LEVEL == 1
+#include "dotAvx2.h"
+#else
+#include "dotScalar.h"
+#endif
+
+namespace spillway::SPILLWAY_ISA {
+
+// Vector v of a group as panelLayout.h describes it.
+template <int Bits>
+static inline Bytes unpackVector(const uint8_t* group, int v) {
+  if constexpr (Bits == 8) {
+    return loadBytes(group + 64 * v);
+  } else if constexpr (Bits <= 3) {
+    const Bytes low = field(loadBytes(group + 64 * (v / 4)), 2 * (v % 4), 0x03);
+    if constexpr (Bits == 2) return low;
+    return either(low, field(loadBytes(group + 128), v - 2, 0x04));
+  } else {
+    const Bytes low = field(loadBytes(group + 64 * (v / 2)), 4 * (v % 2), 0x0f);
+    if constexpr (Bits == 5) return either(low, field(loadBytes(group + 256), v - 4, 0x10));
+    if constexpr (Bits == 6) return either(low, field(loadBytes(group + 256 + 64 * (v / 4)), 2 * (v % 4) - 4, 0x30));
+    return low;
+  }
+}
+
+// Scale and offset of the sixteen outputs at a group, or at one half of it.
+struct GroupScale {
+  f32x16 scale;
+  f32x16 offset;
+};
+
+// -kBias * scale: exact, for kBias has two bits and a scale at most nineteen.
+static inline f32x16 minusBias(f32x16 scale) { return mul(scale, set1(-kBias)); }
+
+template <ScaleKind Kind>
+static inline GroupScale loadScale(const uint8_t* scales, size_t group, int half) {
+  const uint8_t* at = scales + (isSuper(Kind) ? group / kSuperGroups : group) * scaleStride(Kind);
+  const f32x16 first = loadHalf(reinterpret_cast<const uint16_t*>(at));
+  if constexpr (Kind == ScaleKind::Half) return {first, zero()};
+  if constexpr (Kind == ScaleKind::SuperSigned)
+    return {mul(first, int8ToFloat(at + 32 + kPanelOutputs * (2 * (group % kSuperGroups) + static_cast<size_t>(half)))), zero()};
+  const f32x16 second = loadHalf(reinterpret_cast<const uint16_t*>(at + 32));
+  if constexpr (Kind == ScaleKind::HalfOffset) return {first, second};
+  const uint8_t* pair = at + 64 + 2 * kPanelOutputs * (group % kSuperGroups);
+  if constexpr (Kind == ScaleKind::SuperMinimum) return {mul(first, uint8ToFloat(pair)), neg(mul(second, uint8ToFloat(pair + kPanelOutputs)))};
+  uint8_t scale[kPanelOutputs], minimum[kPanelOutputs];
+  for (size_t i = 0; i < kPanelOutputs; i++) {
+    const uint8_t both = pair[kPanelOutputs * static_cast<size_t>(half) + i];
+    scale[i] = both & 15;
+    minimum[i] = both >> 4;
+  }
+  return {mul(first, uint8ToFloat(scale)), neg(mul(second, uint8ToFloat(minimum)))};
+}
+
+}  // namespace spillway::SPILLWAY_ISA

@@ -1,0 +1,136 @@
+// Float activations times weights of any type: panels are unpacked to floats in the first-level cache, then multiplied in order of inputs.
+#include "dot.h"
+#include "matmulIsa.h"
+
+namespace spillway::SPILLWAY_ISA {
+namespace {
+
+#if SPILLWAY_ISA_LEVEL == 2
+constexpr int kRowsPerTile = 8, kPanelsPerTile = 2;
+#elif SPILLWAY_ISA_LEVEL == 1
+constexpr int kRowsPerTile = 6, kPanelsPerTile = 1;
+#else
+constexpr int kRowsPerTile = 4, kPanelsPerTile = 1;
+#endif
+constexpr size_t kInputsPerBlock = 192;  // whole groups of every type
+constexpr size_t kTotalsStride = 16 * kPanelsPerTile;
+constexpr size_t kTotalsBytes = kMatmulBlockRows * kTotalsStride * sizeof(float);
+static_assert(kTotalsBytes + kPanelsPerTile * kInputsPerBlock * 16 * sizeof(float) <= kMatmulWorkspaceBytes, "the workspace is large enough");
+
+template <WeightType T>
+void unpackGroups(const uint8_t* panel, size_t inputs, size_t firstInput, size_t count, float* floats) {
+  constexpr PanelFormat format = panelFormat(T);
+  const f32x16 zeroPoint = set1(static_cast<float>(format.zero));
+  for (size_t k = 0; k < count; k += kGroupInputs) {
+    const size_t group = (firstInput + k) / kGroupInputs;
+    const uint8_t* values = panel + group * format.bits * kVectorBytes;
+    for (int v = 0; v < 8; v++) {
+      const Bytes bytes = unpackVector<format.bits>(values, v);
+      const GroupScale by = loadScale<format.kind>(panel + scalesAt(format, inputs), group, v / 4);
+      for (int i = 0; i < 4; i++) {
+        const f32x16 q = byteToFloat(bytes, i);
+        // Products of scales and values are exact in float32, so that fma rounds as an addition would.
+        store(floats + (k + static_cast<size_t>(4 * v + i)) * 16, format.offset ? fma(by.scale, q, by.offset) : mul(by.scale, sub(q, zeroPoint)));
+      }
+    }
+  }
+}
+
+// Inputs firstInput .. firstInput + count of a panel as floats [count][16]: in `buffer`, or where they are.
+const float* unpackPanel(const MatmulBlock& block, const uint8_t* panel, size_t firstInput, size_t count, float* buffer) {
+  const auto halves = reinterpret_cast<const uint16_t*>(panel) + firstInput * 16;
+  switch (block.type) {
+    case WeightType::F32: return reinterpret_cast<const float*>(panel) + firstInput * 16;
+    case WeightType::F16:
+      for (size_t k = 0; k < count; k++) store(buffer + k * 16, loadHalf(halves + k * 16));
+      break;
+    case WeightType::BF16:
+      for (size_t k = 0; k < count; k++) store(buffer + k * 16, loadBfloat16(halves + k * 16));
+      break;
+    case WeightType::Q4_0: unpackGroups<WeightType::Q4_0>(panel, block.inputs, firstInput, count, buffer); break;
+    case WeightType::Q4_1: unpackGroups<WeightType::Q4_1>(panel, block.inputs, firstInput, count, buffer); break;
+    case WeightType::Q5_0: unpackGroups<WeightType::Q5_0>(panel, block.inputs, firstInput, count, buffer); break;
+    case WeightType::Q5_1: unpackGroups<WeightType::Q5_1>(panel, block.inputs, firstInput, count, buffer); break;
+    case WeightType::Q8_0: unpackGroups<WeightType::Q8_0>(panel, block.inputs, firstInput, count, buffer); break;
+    case WeightType::Q2_K: unpackGroups<WeightType::Q2_K>(panel, block.inputs, firstInput, count, buffer); break;
+    case WeightType::Q3_K: unpackGroups<WeightType::Q3_K>(panel, block.inputs, firstInput, count, buffer); break;
+    case WeightType::Q4_K: unpackGroups<WeightType::Q4_K>(panel, block.inputs, firstInput, count, buffer); break;
+    case WeightType::Q5_K: unpackGroups<WeightType::Q5_K>(panel, block.inputs, firstInput, count, buffer); break;
+    case WeightType::Q6_K: unpackGroups<WeightType::Q6_K>(panel, block.inputs, firstInput, count, buffer); break;
+  }
+  return buffer;
+}
+
+template <int R, int P>
+void multiplyTile(const float* const (&weights)[kPanelsPerTile], size_t count, const float* values, size_t stride, float* totals) {
+  f32x16 total[R][P];
+#pragma GCC unroll 8
+  for (int r = 0; r < R; r++)
+#pragma GCC unroll 2
+    for (int p = 0; p < P; p++) total[r][p] = load(totals + r * kTotalsStride + p * 16);
+  for (size_t k = 0; k < count; k++) {
+    f32x16 column[P];
+#pragma GCC unroll 2
+    for (int p = 0; p < P; p++) column[p] = load(weights[p] + k * 16);
+#pragma GCC unroll 8
+    for (int r = 0; r < R; r++) {
+      const f32x16 value = set1(values[static_cast<size_t>(r) * stride + k]);
+#pragma GCC unroll 2
+      for (int p = 0; p < P; p++) total[r][p] = fma(column[p], value, total[r][p]);
+    }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < R; r++)
+#pragma GCC unroll 2
+    for (int p = 0; p < P; p++) store(totals + r * kTotalsStride + p * 16, total[r][p]);
+}
+
+// Tiles of R rows while they last, then of fewer.
+template <int R, int P>
+void multiplyRows(const float* const (&weights)[kPanelsPerTile], size_t count, const float* values, size_t stride, size_t rows, float* totals) {
+  for (; rows >= R; rows -= R) {
+    multiplyTile<R, P>(weights, count, values, stride, totals);
+    values += R * stride;
+    totals += R * kTotalsStride;
+  }
+  if constexpr (R > 1)
+    if (rows > 0) multiplyRows<R / 2, P>(weights, count, values, stride, rows, totals);
+}
+
+// How many outputs there are in the panel that begins with `output`.
+size_t outputsOf(const MatmulBlock& block, size_t output) { return block.outputs - output < kPanelOutputs ? block.outputs - output : kPanelOutputs; }
+
+template <int P>
+void multiplyPanels(const MatmulBlock& block, size_t panel, uint8_t* workspace) {
+  float* totals = reinterpret_cast<float*>(workspace);
+  float* buffer = reinterpret_cast<float*>(workspace + kTotalsBytes);
+  for (int p = 0; p < P; p++) {
+    const size_t output = (panel + static_cast<size_t>(p)) * kPanelOutputs;
+    const f32x16 start = block.bias == nullptr ? zero() : loadPartial(block.bias + output, outputsOf(block, output));
+    for (size_t row = 0; row < block.rows; row++) store(totals + row * kTotalsStride + static_cast<size_t>(p) * 16, start);
+  }
+  for (size_t k = 0; k < block.inputs; k += kInputsPerBlock) {
+    const size_t count = block.inputs - k < kInputsPerBlock ? block.inputs - k : kInputsPerBlock;
+    const float* weights[kPanelsPerTile] = {};
+    for (int p = 0; p < P; p++)
+      weights[p] = unpackPanel(block, block.panels + (panel + static_cast<size_t>(p)) * block.panelBytes, k, count, buffer + static_cast<size_t>(p) * kInputsPerBlock * 16);
+    multiplyRows<kRowsPerTile, P>(weights, count, block.values + k, block.valueStride, block.rows, totals);
+  }
+  for (int p = 0; p < P; p++) {
+    const size_t output = (panel + static_cast<size_t>(p)) * kPanelOutputs;
+    for (size_t row = 0; row < block.rows; row++)
+      storePartial(block.output + row * block.outputStride + output, load(totals + row * kTotalsStride + static_cast<size_t>(p) * 16), outputsOf(block, output));
+  }
+}
+
+}  // namespace
+
+void multiplyFloat(const MatmulBlock& block, uint8_t* workspace) {
+  const size_t panels = (block.outputs + kPanelOutputs - 1) / kPanelOutputs;
+  size_t panel = 0;
+  for (; panel + kPanelsPerTile <= panels; panel += kPanelsPerTile) multiplyPanels<kPanelsPerTile>(block, panel, workspace);
+  if constexpr (kPanelsPerTile > 1)
+    for (; panel < panels; panel++) multiplyPanels<1>(block, panel, workspace);
+}
+
+}  // namespace spillway::SPILLWAY_ISA

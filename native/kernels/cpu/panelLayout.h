@@ -1,0 +1,82 @@
+// How a panel of 16 outputs lies in memory. Shared by packing, unpacking and the kernels of every instruction set.
+//
+// Float types: for each input in turn, the 16 outputs' values, in the file's precision.
+//
+// Quantised types: [values of all groups][scales of all groups]. A group is 32 consecutive inputs of the 16 outputs.
+// A value is stored as an unsigned number q of `bits` bits; the weight is scale * (q - zero) + offset.
+// One vector is 64 bytes: byte 4 * output + i holds input 4 * v + i of vector v; a group has eight vectors, and takes bits * 64 bytes:
+//   8 bits: the vectors themselves
+//   4 bits: four vectors of nibbles; the low ones are vector 2i, the high ones vector 2i + 1
+//   5 bits: nibbles, then a plane of one vector: bit v of its bytes is bit 4 of vector v
+//   6 bits: nibbles, then two vectors of bit pairs: pair v % 4 of the (v / 4)th is bits 4 and 5 of vector v
+//   2 bits: two vectors of bit pairs
+//   3 bits: two vectors of bit pairs, then a plane of one vector: its bit v is bit 2 of vector v
+// Scales keep the file's bits (6-bit ones take a byte), 16 outputs side by side:
+//   Half        for each group half scale[16]
+//   HalfOffset  for each group half scale[16], half offset[16]
+//   SuperMinimum  (Q4_K, Q5_K) for each 8 groups half d[16], half dmin[16]; then for each group uint8 scale[16], uint8 minimum[16]
+//   SuperNibbles  (Q2_K)       for each 8 groups half d[16], half dmin[16]; then for each half group uint8 [16]: scale in the low nibble, minimum in the high
+//   SuperSigned   (Q3_K, Q6_K) for each 8 groups half d[16]; then for each half group int8 scale[16]
+// There the scale is d * scale and the offset -(dmin * minimum), both exact in float32.
+#pragma once
+#include "WeightType.h"
+
+namespace spillway {
+
+constexpr size_t kPanelOutputs = 16;
+constexpr size_t kGroupInputs = 32;
+constexpr size_t kVectorBytes = 64;
+constexpr size_t kSuperGroups = 8;
+
+enum class ScaleKind : uint8_t { None, Half, HalfOffset, SuperMinimum, SuperNibbles, SuperSigned };
+
+struct PanelFormat {
+  int bits;
+  int zero;            // a power of two, or 0
+  int scalesPerGroup;  // 1, or 2: one for each half of a group
+  bool offset;
+  ScaleKind kind;
+};
+
+static constexpr PanelFormat panelFormat(WeightType type) {
+  switch (type) {
+    case WeightType::Q4_0: return {4, 8, 1, false, ScaleKind::Half};
+    case WeightType::Q4_1: return {4, 0, 1, true, ScaleKind::HalfOffset};
+    case WeightType::Q5_0: return {5, 16, 1, false, ScaleKind::Half};
+    case WeightType::Q5_1: return {5, 0, 1, true, ScaleKind::HalfOffset};
+    case WeightType::Q8_0: return {8, 128, 1, false, ScaleKind::Half};
+    case WeightType::Q2_K: return {2, 0, 2, true, ScaleKind::SuperNibbles};
+    case WeightType::Q3_K: return {3, 4, 2, false, ScaleKind::SuperSigned};
+    case WeightType::Q4_K: return {4, 0, 1, true, ScaleKind::SuperMinimum};
+    case WeightType::Q5_K: return {5, 0, 1, true, ScaleKind::SuperMinimum};
+    case WeightType::Q6_K: return {6, 32, 2, false, ScaleKind::SuperSigned};
+    case WeightType::F32: return {32, 0, 0, false, ScaleKind::None};
+    default: return {16, 0, 0, false, ScaleKind::None};  // F16, BF16
+  }
+}
+
+static constexpr bool isQuantised(WeightType type) { return panelFormat(type).kind != ScaleKind::None; }
+
+// Bytes from one group's scales to the next one's, or, for Super kinds, from one super block's to the next one's.
+static constexpr size_t scaleStride(ScaleKind kind) {
+  switch (kind) {
+    case ScaleKind::Half: return 32;
+    case ScaleKind::HalfOffset: return 64;
+    case ScaleKind::SuperMinimum:
+    case ScaleKind::SuperNibbles: return 64 + 256;
+    case ScaleKind::SuperSigned: return 32 + 256;
+    default: return 0;
+  }
+}
+
+static constexpr bool isSuper(ScaleKind kind) { return kind == ScaleKind::SuperMinimum || kind == ScaleKind::SuperNibbles || kind == ScaleKind::SuperSigned; }
+
+// Where the scales begin within a panel.
+static constexpr size_t scalesAt(const PanelFormat& format, size_t inputs) { return inputs / kGroupInputs * static_cast<size_t>(format.bits) * kVectorBytes; }
+
+static constexpr size_t scalesBytes(const PanelFormat& format, size_t inputs) {
+  const size_t groups = inputs / kGroupInputs;
+  return (isSuper(format.kind) ? groups / kSuperGroups : groups) * scaleStride(format.kind);
+}
+
+}  // namespace spillway

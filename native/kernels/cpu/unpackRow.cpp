@@ -1,0 +1,86 @@
+// One output's weights as floats, from its panel: portable.
+#include <string.h>
+
+#include "Matmul.h"
+#include "floatFormats.h"
+#include "panelLayout.h"
+
+namespace spillway {
+namespace {
+
+uint16_t halfAt(const uint8_t* at, size_t index) {
+  uint16_t half;
+  memcpy(&half, at + 2 * index, 2);
+  return half;
+}
+
+// The stored number of input k of a group.
+int valueAt(int bits, const uint8_t* group, size_t output, size_t k) {
+  const size_t v = k / 4;
+  const size_t byte = 4 * output + k % 4;
+  const auto plane = [&](size_t vector) { return static_cast<unsigned>(group[vector * kVectorBytes + byte]); };
+  if (bits == 8) return static_cast<int>(plane(v));
+  if (bits <= 3) {
+    const unsigned low = (plane(v / 4) >> (2 * (v % 4))) & 3u;
+    return static_cast<int>(bits == 2 ? low : low | (((plane(2) >> v) & 1u) << 2));
+  }
+  const unsigned low = (plane(v / 2) >> (4 * (v % 2))) & 15u;
+  if (bits == 5) return static_cast<int>(low | (((plane(4) >> v) & 1u) << 4));
+  if (bits == 6) return static_cast<int>(low | (((plane(4 + v / 4) >> (2 * (v % 4))) & 3u) << 4));
+  return static_cast<int>(low);
+}
+
+struct ScaleAndOffset {
+  float scale;
+  float offset;
+};
+
+ScaleAndOffset scaleAt(ScaleKind kind, const uint8_t* scales, size_t output, size_t k) {
+  const size_t group = k / kGroupInputs;
+  const uint8_t* at = scales + (isSuper(kind) ? group / kSuperGroups : group) * scaleStride(kind);
+  const float first = halfToFloat(halfAt(at, output));
+  if (kind == ScaleKind::Half) return {first, 0};
+  if (kind == ScaleKind::SuperSigned) {
+    const uint8_t scale = at[32 + kPanelOutputs * (k / 16 % 16) + output];
+    return {first * static_cast<float>(static_cast<int8_t>(scale)), 0};
+  }
+  const float second = halfToFloat(halfAt(at + 32, output));
+  if (kind == ScaleKind::HalfOffset) return {first, second};
+  if (kind == ScaleKind::SuperNibbles) {
+    const uint8_t both = at[64 + kPanelOutputs * (k / 16 % 16) + output];
+    return {first * static_cast<float>(both & 15), -(second * static_cast<float>(both >> 4))};
+  }
+  const uint8_t* pair = at + 64 + 2 * kPanelOutputs * (group % kSuperGroups);
+  return {first * static_cast<float>(pair[output]), -(second * static_cast<float>(pair[kPanelOutputs + output]))};
+}
+
+void unpackFloats(const WeightMatrix& matrix, const uint8_t* panel, size_t output, float* values) {
+  for (size_t k = 0; k < matrix.inputs; k++) {
+    const size_t index = k * kPanelOutputs + output;
+    if (matrix.type == WeightType::F32)
+      memcpy(values + k, panel + 4 * index, 4);
+    else
+      values[k] = matrix.type == WeightType::F16 ? halfToFloat(halfAt(panel, index)) : bfloat16ToFloat(halfAt(panel, index));
+  }
+}
+
+}  // namespace
+
+void unpackRow(const WeightMatrix& matrix, size_t output, float* values) {
+  const uint8_t* panel = matrix.panels + output / kPanelOutputs * panelBytes(matrix.type, matrix.inputs);
+  output %= kPanelOutputs;
+  if (!isQuantised(matrix.type)) return unpackFloats(matrix, panel, output, values);
+  const PanelFormat format = panelFormat(matrix.type);
+  const uint8_t* scales = panel + scalesAt(format, matrix.inputs);
+  const size_t half = kGroupInputs / 2;  // scales never change within one
+  for (size_t k = 0; k < matrix.inputs; k += half) {
+    const ScaleAndOffset by = scaleAt(format.kind, scales, output, k);
+    const uint8_t* group = panel + k / kGroupInputs * static_cast<size_t>(format.bits) * kVectorBytes;
+    for (size_t i = k; i < k + half; i++) {
+      const float scaled = by.scale * static_cast<float>(valueAt(format.bits, group, output, i % kGroupInputs) - format.zero);
+      values[i] = format.offset ? scaled + by.offset : scaled;
+    }
+  }
+}
+
+}  // namespace spillway

@@ -1,0 +1,105 @@
+#include "Batch.h"
+
+#include <string>
+#include <unordered_map>
+
+#include "../runtime/Error.h"
+
+namespace spillway {
+
+namespace {
+
+[[noreturn]] void refuse(size_t row, const char* field, int64_t found, const std::string& expected) {
+  throw Error(ErrorCode::InvalidArgument,
+              "rows[" + std::to_string(row) + "] " + field + ": found " + std::to_string(found) + ", expected " + expected);
+}
+
+uint32_t checked(size_t row, const char* field, int32_t value, int64_t least, int64_t most) {
+  if (value < least || value > most) refuse(row, field, value, std::to_string(least) + " to " + std::to_string(most));
+  return static_cast<uint32_t>(value);
+}
+
+// A page that a range writes to must be that row's alone; pages that are only read may be shared.
+void checkOwnership(const Batch& batch, uint32_t pageTokens) {
+  std::unordered_map<uint32_t, size_t> writers;  // page to row of the batch
+  for (size_t r = 0; r < batch.ranges.size(); r++) {
+    const BatchRange& range = batch.ranges[r];
+    for (uint32_t p = range.firstPosition / pageTokens; p <= (range.firstPosition + range.tokens - 1) / pageTokens; p++) {
+      const uint32_t page = batch.pages[range.firstPage + p];
+      if (!writers.emplace(page, r).second) refuse(r, "pages", page, "pages that no position before it in the batch is written to");
+    }
+  }
+  for (size_t r = 0; r < batch.ranges.size(); r++) {
+    const BatchRange& range = batch.ranges[r];
+    const uint32_t firstWritten = range.firstPosition / pageTokens;
+    for (uint32_t p = 0; p < range.pageCount; p++) {
+      const auto writer = writers.find(batch.pages[range.firstPage + p]);
+      if (writer == writers.end()) continue;
+      const bool own = writer->second == r && p >= firstWritten;
+      if (!own) refuse(r, "pages", writer->first, "no page that row " + std::to_string(writer->second) + " of the batch writes to");
+    }
+  }
+}
+
+uint64_t nextSerial() {
+  static std::atomic<uint64_t> serial{0};
+  return serial.fetch_add(1) + 1;
+}
+
+}  // namespace
+
+std::shared_ptr<Batch> makeBatch(const std::vector<int32_t>& rows, const std::vector<int32_t>& pages, const BatchBounds& bounds,
+                                 const HandleTable<Row>& table) {
+  if (rows.empty() || rows.size() % kBatchStride != 0 || rows.size() / kBatchStride > bounds.limits.rowsPerSquare) {
+    throw Error(ErrorCode::InvalidArgument, "rows: found " + std::to_string(rows.size()) + " integers, expected " + std::to_string(kBatchStride) +
+                                                " a row and 1 to " + std::to_string(bounds.limits.rowsPerSquare) + " rows");
+  }
+  auto batch = std::make_shared<Batch>();
+  batch->serial = nextSerial();
+  const size_t count = rows.size() / kBatchStride;
+  batch->ranges.reserve(count);
+  std::unordered_map<const Row*, size_t> seen;
+  uint64_t tokens = 0;
+  for (size_t r = 0; r < count; r++) {
+    const int32_t* entry = rows.data() + r * kBatchStride;
+    BatchRange range;
+    range.row = table.get(checked(r, "handle", entry[0], 0, INT32_MAX));
+    if (!seen.emplace(range.row.get(), r).second) refuse(r, "handle", entry[0], "each row once");
+    const int64_t capacity = range.row->capacityTokens;
+    range.firstPosition = checked(r, "first position", entry[1], 0, capacity - 1);
+    range.tokens = checked(r, "tokens", entry[2], 1, capacity - range.firstPosition);
+    range.mode = static_cast<HeadMode>(checked(r, "head mode", entry[3], 0, 2));
+    range.firstPage = checked(r, "first page", entry[4], 0, static_cast<int64_t>(pages.size()));
+    range.pageCount = checked(r, "page count", entry[5], 0, static_cast<int64_t>(pages.size() - range.firstPage));
+    range.firstToken = static_cast<uint32_t>(tokens);
+    const uint64_t reach = uint64_t(range.pageCount) * bounds.pageTokens;
+    if (reach < uint64_t(range.firstPosition) + range.tokens) {
+      refuse(r, "page count", range.pageCount, "pages for " + std::to_string(uint64_t(range.firstPosition) + range.tokens) + " tokens at " +
+                                                   std::to_string(bounds.pageTokens) + " a page");
+    }
+    tokens += range.tokens;
+    if (tokens > bounds.limits.tokensPerSquare) {
+      refuse(r, "tokens", static_cast<int64_t>(tokens), "at most " + std::to_string(bounds.limits.tokensPerSquare) + " in the whole batch");
+    }
+    batch->ranges.push_back(std::move(range));
+  }
+  batch->pages.reserve(pages.size());
+  for (size_t i = 0; i < pages.size(); i++) {
+    if (pages[i] < 0 || static_cast<uint32_t>(pages[i]) >= bounds.pages) {
+      throw Error(ErrorCode::InvalidArgument,
+                  "pages[" + std::to_string(i) + "]: found " + std::to_string(pages[i]) + ", expected a page under " + std::to_string(bounds.pages));
+    }
+    batch->pages.push_back(static_cast<uint32_t>(pages[i]));
+  }
+  checkOwnership(*batch, bounds.pageTokens);
+
+  batch->tokens.reserve(tokens);
+  for (uint32_t r = 0; r < count; r++) {
+    for (uint32_t t = 0; t < batch->ranges[r].tokens; t++) batch->tokens.push_back({r, batch->ranges[r].firstPosition + t});
+  }
+  batch->pagePointers.resize(batch->pages.size());
+  batch->attentionRows.resize(count);
+  return batch;
+}
+
+}  // namespace spillway

@@ -1,0 +1,90 @@
+// The rows and token ranges that advance together in one pass: shared by the tasks of all layers.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "../kernels/cpu/Attention.h"
+#include "HandleTable.h"
+#include "Row.h"
+
+namespace spillway {
+
+enum class HeadMode : uint8_t {
+  None,    // a chunk in mid-prompt
+  Sample,  // from the logits of the range's last token, which must be the row's last known one; appended to the row
+  Score,   // log-probability of the row's own next token after each token of the range that has one
+};
+
+struct BatchRange {
+  std::shared_ptr<Row> row;
+  uint32_t firstPosition;
+  uint32_t tokens;
+  HeadMode mode;
+  uint32_t firstToken;  // of the range within the batch's activations
+  uint32_t firstPage;   // index into `pages`
+  uint32_t pageCount;
+};
+
+struct BatchToken {
+  uint32_t range;
+  uint32_t position;
+};
+
+struct Batch {
+  uint64_t serial = 0;  // no two batches of a process share it
+  std::vector<BatchRange> ranges;
+  std::vector<uint32_t> pages;
+  std::vector<BatchToken> tokens;  // of all ranges, in order
+
+  // Filled in anew for each layer by the task that attends, so that it allocates nothing.
+  mutable std::vector<const uint8_t*> pagePointers;
+  mutable std::vector<AttentionRow> attentionRows;
+
+  std::atomic<uint32_t> tasks{0};  // under way
+};
+
+// While one of these exists, the batch's rows cannot be freed.
+class BatchUse {
+ public:
+  explicit BatchUse(std::shared_ptr<Batch> batch) : batch_(std::move(batch)) {
+    if (batch_->tasks.fetch_add(1) == 0) {
+      for (const BatchRange& range : batch_->ranges) range.row->busyBatches.fetch_add(1);
+    }
+  }
+  ~BatchUse() {
+    if (batch_->tasks.fetch_sub(1) == 1) {
+      for (const BatchRange& range : batch_->ranges) range.row->busyBatches.fetch_sub(1);
+    }
+  }
+  BatchUse(const BatchUse&) = delete;
+  BatchUse& operator=(const BatchUse&) = delete;
+  const Batch& batch() const { return *batch_; }
+
+ private:
+  std::shared_ptr<Batch> batch_;
+};
+
+struct Limits {
+  uint32_t tokensPerSquare = 0;
+  uint32_t rowsPerSquare = 0;
+};
+
+// What a batch is checked against.
+struct BatchBounds {
+  Limits limits;
+  uint32_t pages;       // of the cache, a layer
+  uint32_t pageTokens;
+};
+
+// Six integers a row (src/bindings/Addon.ts, BATCH_STRIDE).
+constexpr size_t kBatchStride = 6;
+
+// Throws Error(InvalidArgument), naming the row and the number at fault, for whatever the tasks could not compute safely:
+// unknown handles, the same row twice, empty ranges, ranges past the row's capacity, pages that do not exist or do not reach far enough, a page
+// that is written for one row and listed for another, more rows or tokens than the limits.
+std::shared_ptr<Batch> makeBatch(const std::vector<int32_t>& rows, const std::vector<int32_t>& pages, const BatchBounds& bounds,
+                                 const HandleTable<Row>& table);
+
+}  // namespace spillway

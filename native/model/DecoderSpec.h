@@ -1,0 +1,70 @@
+// A decoder-only transformer as data: the native twin of src/model/DecoderSpec.ts, where the fields are explained.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "../kernels/cpu/RowKernels.h"
+
+namespace spillway {
+
+enum class NormKind : uint8_t { Rms, Layer };
+enum class Residual : uint8_t { Pre, Post, Sandwich, Parallel };
+enum class PositionKind : uint8_t { Rotary, Learned, Alibi };
+enum class RotaryStyle : uint8_t { Pairs, Halves };
+enum class FeedForwardKind : uint8_t { Plain, Gated, Experts };
+
+struct RotaryTable {
+  std::vector<float> frequencies;  // dims / 2
+  float scale = 1;
+};
+
+struct LayerSpec {
+  uint32_t window = 0;
+  uint32_t rotaryTable = 0;
+};
+
+struct DecoderSpec {
+  std::string family;
+  uint32_t layers = 0;
+  uint32_t hiddenSize = 0;
+  uint32_t vocabularySize = 0;
+  uint32_t contextTokens = 0;
+  uint32_t heads = 0;
+  uint32_t kvHeads = 0;
+  uint32_t headDim = 0;
+  uint32_t feedForwardSize = 0;
+
+  NormKind norm = NormKind::Rms;
+  float normEpsilon = 0;
+  Residual residual = Residual::Pre;
+  bool finalNorm = true;
+  uint32_t embeddingSize = 0;
+  float embeddingScale = 1;
+  float attentionScale = 1;
+  bool qkNorm = false;
+
+  PositionKind position = PositionKind::Rotary;
+  RotaryStyle rotaryStyle = RotaryStyle::Pairs;
+  uint32_t rotaryDims = 0;
+  std::vector<RotaryTable> rotaryTables;
+  uint32_t learnedOffset = 0;
+  std::vector<float> alibiSlopes;
+  bool alibiRoundToBfloat16 = false;
+
+  FeedForwardKind feedForward = FeedForwardKind::Gated;
+  Activation activation = Activation::Silu;
+  uint32_t experts = 0;
+  uint32_t expertsPerToken = 0;
+
+  std::vector<LayerSpec> layerSpecs;
+
+  uint32_t queryWidth() const { return heads * headDim; }
+  uint32_t keyWidth() const { return kvHeads * headDim; }
+};
+
+// Throws Error(InvalidArgument) naming the field, unless every count is within bounds under which no size computed from it overflows
+// 64 bits, and all of them agree with each other.
+void validate(const DecoderSpec& spec);
+
+}  // namespace spillway

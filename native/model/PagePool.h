@@ -1,0 +1,31 @@
+// Memory of the KV cache: fixed-size pages, the same number for every layer. Page i of every layer belongs to the same row.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "../kernels/cpu/Attention.h"
+#include "../runtime/Arena.h"
+
+namespace spillway {
+
+class PagePool {
+ public:
+  // Throws Error(Memory) where layers x pages x page bytes overflow. Reserves nothing.
+  PagePool(const CacheLayout& layout, uint32_t layers, uint32_t pages);
+
+  void reserve() { block_ = Arena(bytes_, "the KV cache"); }
+  size_t bytes() const { return bytes_; }
+  const CacheLayout& layout() const { return layout_; }
+  uint32_t pages() const { return pages_; }
+  // Pages are touched by tasks alone, which see to it that none is written and read at once.
+  uint8_t* page(size_t layer, size_t page) const { return block_.data() + (layer * pages_ + page) * pageBytes_; }
+
+ private:
+  CacheLayout layout_;
+  uint32_t pages_;
+  size_t pageBytes_;
+  size_t bytes_;
+  Arena block_;
+};
+
+}  // namespace spillway

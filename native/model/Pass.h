@@ -1,0 +1,90 @@
+// What one task of a pass computes: the five parts of src/bindings/Addon.ts (COMPUTE_PARTS).
+#pragma once
+#include <algorithm>
+#include <memory>
+
+#include "../kernels/cpu/Kernels.h"
+#include "../kernels/cpu/Matmul.h"
+#include "../runtime/CompletionChannel.h"
+#include "../runtime/Scratch.h"
+#include "../runtime/ThreadPool.h"
+#include "Activations.h"
+#include "Batch.h"
+#include "DecoderSpec.h"
+#include "PagePool.h"
+#include "Weights.h"
+
+namespace spillway {
+
+// All that a task works with. In a measuring pass no memory is touched: the parts only take from scratch what they would need.
+struct Pass {
+  const DecoderSpec& spec;
+  const Weights& weights;
+  const PagePool& cache;
+  const Compute& compute;
+  const Batch& batch;
+  Activations& activations;
+  Scratch& scratch;
+  bool measuring = false;
+
+  size_t tokens() const { return batch.tokens.size(); }
+
+  // body(row, worker) for every row, in parallel where that is worth it. `width`: elements that one row is about.
+  template <typename Body>
+  void forRows(size_t rows, size_t width, Body body) const {
+    if (measuring) return;
+    constexpr size_t kWorthwhile = 8192;  // elements; a few microseconds of work, about what it costs to share it
+    const size_t chunk = std::max<size_t>(1, kWorthwhile / std::max<size_t>(1, width));
+    compute.pool.parallelFor((rows + chunk - 1) / chunk, [&](size_t index, unsigned worker) {
+      for (size_t row = index * chunk; row < std::min(rows, (index + 1) * chunk); row++) body(row, worker);
+    });
+  }
+
+  // y = norm(x) of one row, hiddenSize elements. y may be x.
+  void norm(const float* x, const float* weight, const float* bias, float* y) const {
+    if (spec.norm == NormKind::Rms) compute.kernels.rows.rmsNorm(x, weight, spec.normEpsilon, spec.hiddenSize, y);
+    else compute.kernels.rows.layerNorm(x, weight, bias, spec.normEpsilon, spec.hiddenSize, y);
+  }
+
+  // output_i = input · weights_iᵀ + bias_i for all jobs.
+  void multiply(const MatmulJob* jobs, size_t count, const float* input, size_t rows, size_t columns) const {
+    const size_t mark = scratch.used();
+    bool quantise = false;
+    for (size_t i = 0; i < count; i++) quantise |= usesQuantisedInput(jobs[i].weights->type, compute.precision);
+    matmul(compute, jobs, count, prepareInput(compute, input, rows, columns, columns, quantise, scratch), scratch);
+    scratch.release(mark);
+  }
+  void multiply(const WeightMatrix& weights, const float* bias, const float* input, size_t rows, float* output) const {
+    const MatmulJob job{&weights, bias, output, weights.outputs};
+    multiply(&job, 1, input, rows, weights.inputs);
+  }
+};
+
+struct HeadResult : TaskResult {
+  // Rows that sampled, in the batch's order.
+  std::vector<int32_t> rows, tokens, topCounts, topTokens;
+  std::vector<float> logprobs, topLogprobs;
+  // Rows that scored: handle, first position, count for each; their log-probabilities one after another.
+  std::vector<int32_t> scored;
+  std::vector<float> scores;
+};
+
+// Token (and learned position) embeddings into the activations. Throws Error(InvalidArgument) for a range past a row's known tokens.
+void embed(const Pass& pass);
+// Norm, q k v, q/k norms, rotation; keys and values go into the cache's pages, queries into the activations.
+void project(const Pass& pass, size_t layer);
+// Attention over the pages; queries become attention outputs.
+void attendLayer(const Pass& pass, size_t layer);
+// Output projection, residual, feed-forward block.
+void finish(const Pass& pass, size_t layer);
+// Final norm, language-model head, and sampling or scoring for the ranges that ask for it.
+std::unique_ptr<HeadResult> head(const Pass& pass);
+
+// output = the feed-forward block of `input`; both [tokens, hiddenSize], not overlapping.
+void feedForward(const Pass& pass, const LayerWeights& layer, const float* input, float* output);
+void feedForwardExperts(const Pass& pass, const LayerWeights& layer, const float* input, float* output);
+
+// Scratch bytes that the largest batch within the limits needs in its hungriest part. Computes nothing.
+size_t measureScratch(const DecoderSpec& spec, const Weights& weights, const PagePool& cache, const Compute& compute, const Limits& limits);
+
+}  // namespace spillway

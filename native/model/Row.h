@@ -1,0 +1,38 @@
+// A sequence that grows by sampling.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "../kernels/cpu/Sampling.h"
+
+namespace spillway {
+
+struct RowOptions {
+  std::vector<int32_t> tokens;  // at least one
+  uint32_t capacityTokens = 0;
+  SamplingParameters sampling;
+  int32_t logprobs = -1;  // alternatives reported with each token; -1: no log-probabilities at all
+};
+
+struct Row {
+  explicit Row(RowOptions&& options)
+      : tokens(std::move(options.tokens)), capacityTokens(options.capacityTokens), sampling(options.sampling), logprobs(options.logprobs) {
+    tokens.reserve(capacityTokens);
+  }
+
+  // What is past the capacity is dropped: a pass issued before its caller knew that the row had ended may compute it.
+  void append(int32_t token) {
+    if (tokens.size() < capacityTokens) tokens.push_back(token);
+  }
+
+  std::vector<int32_t> tokens;  // touched by the compute queue alone once the row exists
+  const uint32_t capacityTokens;
+  const SamplingParameters sampling;
+  const int32_t logprobs;
+  uint32_t handle = 0;
+  bool freed = false;                    // touched by the owner's thread alone
+  std::atomic<uint32_t> busyBatches{0};  // batches with this row that have tasks under way
+};
+
+}  // namespace spillway

@@ -1,0 +1,163 @@
+#include "Runtime.h"
+
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "../runtime/Error.h"
+
+namespace spillway {
+
+namespace {
+
+constexpr uint32_t kMostHandles = 1u << 20;
+constexpr uint32_t kMostActivations = 1u << 12;
+
+[[noreturn]] void refuse(const std::string& field, const std::string& found, const std::string& expected) {
+  throw Error(ErrorCode::InvalidArgument, field + ": found " + found + ", expected " + expected);
+}
+
+void checkSampling(const SamplingParameters& sampling) {
+  const auto check = [](const char* field, float value, bool fine, const char* expected) {
+    if (!fine || !std::isfinite(value)) refuse(field, std::to_string(value), expected);
+  };
+  check("temperature", sampling.temperature, sampling.temperature >= 0, "a finite number of at least 0");
+  check("topP", sampling.topP, sampling.topP > 0 && sampling.topP <= 1, "a number in (0, 1]");
+  check("minP", sampling.minP, sampling.minP >= 0 && sampling.minP <= 1, "a number in [0, 1]");
+  check("repetitionPenalty", sampling.repetitionPenalty, sampling.repetitionPenalty > 0, "a finite number above 0");
+}
+
+}  // namespace
+
+Runtime::Runtime(RuntimeOptions&& options, std::function<void()> wake)
+    : model_(std::make_unique<Model>(std::move(options))),
+      rows_("row", kMostHandles),
+      batches_("batch", kMostHandles),
+      activations_("activations", kMostActivations),
+      channel_(std::move(wake)),
+      compute_("spillway-cpu", events_, channel_) {
+  model_->reserve();
+  instructionSet_ = model_->options().instructionSet;
+  bytes_ = model_->bytes();
+  spec_ = model_->spec();
+  bounds_ = {model_->options().limits, model_->options().pages, model_->options().pageTokens};
+  progress_.changed = [this] { channel_.notify(); };
+}
+
+Runtime::~Runtime() {
+  close();
+  join();
+}
+
+void Runtime::checkOpen() const {
+  if (closing_) throw Error(ErrorCode::InvalidArgument, "the runtime is closed");
+}
+
+EventId Runtime::load() {
+  checkOpen();
+  if (loading_) throw Error(ErrorCode::InvalidArgument, "load: found a second call, expected one");
+  loading_ = true;
+  return compute_.submit(
+      [this]() -> std::unique_ptr<TaskResult> {
+        model_->load(progress_);
+        loaded_.store(true);
+        return nullptr;
+      },
+      {});
+}
+
+uint32_t Runtime::createRow(RowOptions&& options) {
+  checkOpen();
+  const int32_t vocabulary = static_cast<int32_t>(spec_.vocabularySize);
+  if (options.tokens.empty()) refuse("tokens", "none", "at least one");
+  if (options.capacityTokens > spec_.contextTokens) {
+    refuse("capacityTokens", std::to_string(options.capacityTokens), "at most the model's context of " + std::to_string(spec_.contextTokens));
+  }
+  if (options.tokens.size() > options.capacityTokens) {
+    refuse("capacityTokens", std::to_string(options.capacityTokens), "at least the " + std::to_string(options.tokens.size()) + " tokens given");
+  }
+  for (size_t i = 0; i < options.tokens.size(); i++) {
+    if (options.tokens[i] < 0 || options.tokens[i] >= vocabulary) {
+      refuse("tokens[" + std::to_string(i) + "]", std::to_string(options.tokens[i]), "an id under " + std::to_string(vocabulary));
+    }
+  }
+  if (options.logprobs < -1 || options.logprobs > vocabulary) {
+    refuse("logprobs", std::to_string(options.logprobs), "-1 to the vocabulary's " + std::to_string(vocabulary));
+  }
+  checkSampling(options.sampling);
+  auto row = std::make_shared<Row>(std::move(options));
+  const uint32_t handle = rows_.add(row);
+  row->handle = handle;
+  return handle;
+}
+
+void Runtime::freeRow(uint32_t handle) {
+  checkOpen();
+  const std::shared_ptr<Row> row = rows_.get(handle);
+  if (row->busyBatches.load() != 0) refuse("row", std::to_string(handle), "one that no running task works on");
+  row->freed = true;
+  rows_.remove(handle);
+}
+
+uint32_t Runtime::createActivations(uint32_t tokens) {
+  checkOpen();
+  if (tokens < 1 || tokens > bounds_.limits.tokensPerSquare) {
+    refuse("tokens", std::to_string(tokens), "1 to limits.tokensPerSquare, " + std::to_string(bounds_.limits.tokensPerSquare));
+  }
+  return activations_.add(std::make_shared<Activations>(spec_, tokens));
+}
+
+void Runtime::freeActivations(uint32_t activations) {
+  checkOpen();
+  activations_.remove(activations);
+}
+
+uint32_t Runtime::createBatch(const std::vector<int32_t>& rows, const std::vector<int32_t>& pages) {
+  checkOpen();
+  return batches_.add(makeBatch(rows, pages, bounds_, rows_));
+}
+
+void Runtime::freeBatch(uint32_t batch) {
+  checkOpen();
+  batches_.remove(batch);
+}
+
+EventId Runtime::submitCompute(ComputePart part, uint32_t layer, uint32_t batchHandle, uint32_t activationsHandle, const std::vector<EventId>& after) {
+  checkOpen();
+  if (!loaded_.load()) throw Error(ErrorCode::InvalidArgument, "submitCompute: the weights are not loaded; await load() first");
+  if (layer >= spec_.layers) refuse("layer", std::to_string(layer), "an index under " + std::to_string(spec_.layers));
+  const std::shared_ptr<Batch>& batch = batches_.get(batchHandle);
+  const std::shared_ptr<Activations>& activations = activations_.get(activationsHandle);
+  if (activations->capacityTokens < batch->tokens.size()) {
+    refuse("activations", "a buffer of " + std::to_string(activations->capacityTokens) + " tokens", "room for the batch's " + std::to_string(batch->tokens.size()));
+  }
+  for (const BatchRange& range : batch->ranges) {
+    if (range.row->freed) refuse("batch", "one whose row " + std::to_string(range.row->handle) + " was freed", "living rows");
+  }
+  auto use = std::make_shared<BatchUse>(batch);
+  return compute_.submit(
+      [this, part, layer, use = std::move(use), activations] { return model_->compute(part, layer, use->batch(), *activations); }, after);
+}
+
+void Runtime::cancelAll() {
+  checkOpen();
+  compute_.cancelAll();
+}
+
+void Runtime::close() {
+  if (closing_) return;
+  closing_ = true;
+  progress_.stopped.store(true);
+  rows_.clear();
+  batches_.clear();
+  activations_.clear();
+  compute_.stop([this] {
+    model_.reset();
+    closed_.store(true);
+    channel_.notify();
+  });
+}
+
+void Runtime::join() { compute_.join(); }
+
+}  // namespace spillway

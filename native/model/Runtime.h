@@ -1,0 +1,130 @@
+// One opened model: its weights, its cache, its rows, and the queue that computes. Free of JavaScript; the addon is a thin layer over it.
+//
+// Everything but submitted work runs on the owner's thread, which is one thread: handles need no locks.
+#pragma once
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "../kernels/cpu/InstructionSet.h"
+#include "../runtime/CompletionChannel.h"
+#include "../runtime/EventTable.h"
+#include "../runtime/File.h"
+#include "../runtime/TaskQueue.h"
+#include "../runtime/ThreadPool.h"
+#include "Activations.h"
+#include "Batch.h"
+#include "DecoderSpec.h"
+#include "HandleTable.h"
+#include "PagePool.h"
+#include "Pass.h"
+#include "WeightLoader.h"
+#include "Weights.h"
+
+namespace spillway {
+
+struct RuntimeOptions {
+  DecoderSpec decoder;
+  std::vector<WeightBinding> bindings;
+  std::vector<std::string> files;
+  Precision precision = Precision::Default;
+  uint32_t threads = 1;
+  InstructionSet instructionSet = InstructionSet::Scalar;
+  CacheType cacheType = CacheType::F32;
+  uint32_t pageTokens = 32;
+  uint32_t pages = 1;
+  Limits limits;
+};
+
+struct RuntimeBytes {
+  size_t weights = 0;
+  size_t cache = 0;
+  size_t scratch = 0;
+  size_t activations = 0;  // of one buffer of limits.tokensPerSquare tokens
+};
+
+enum class ComputePart : uint8_t { Embed, Project, Attend, Finish, Head };
+constexpr uint32_t kComputeParts = 5;
+
+// The model itself: what tasks work with. Checked against each other, reserved by reserve().
+class Model {
+ public:
+  // Throws Error(InvalidArgument) and FileError for options that contradict themselves or each other. Opens no file, reserves nothing.
+  explicit Model(RuntimeOptions&& options);
+
+  // Opens the files, checks every binding against their sizes, reserves all memory.
+  void reserve();
+  RuntimeBytes bytes() const;
+  void load(LoadProgress& progress) const { loadWeights(weights_, files_, pool_, progress); }
+  std::unique_ptr<TaskResult> compute(ComputePart part, size_t layer, const Batch& batch, Activations& activations) const;
+
+  const DecoderSpec& spec() const { return options_.decoder; }
+  const RuntimeOptions& options() const { return options_; }
+  uint64_t loadBytes() const { return weights_.fileBytes(); }
+
+ private:
+  RuntimeOptions options_;
+  Weights weights_;
+  PagePool cache_;
+  mutable ThreadPool pool_;
+  Compute compute_;
+  size_t scratchBytes_;
+  Arena scratch_;
+  std::vector<File> files_;
+};
+
+class Runtime {
+ public:
+  // wake: see CompletionChannel; called until join() has returned.
+  Runtime(RuntimeOptions&& options, std::function<void()> wake);
+  ~Runtime();  // close() and join()
+  Runtime(const Runtime&) = delete;
+  Runtime& operator=(const Runtime&) = delete;
+
+  const RuntimeBytes& bytes() const { return bytes_; }
+  InstructionSet instructionSet() const { return instructionSet_; }
+  CompletionChannel& channel() { return channel_; }
+
+  // Queues the reading of all weights; its event completes like any other. Once only.
+  EventId load();
+  uint64_t loadedBytes() const { return progress_.bytes.load(); }
+
+  uint32_t createRow(RowOptions&& options);
+  void freeRow(uint32_t row);  // refused while a batch with it has tasks under way
+  uint32_t createActivations(uint32_t tokens);
+  void freeActivations(uint32_t activations);
+  uint32_t createBatch(const std::vector<int32_t>& rows, const std::vector<int32_t>& pages);
+  void freeBatch(uint32_t batch);
+  EventId submitCompute(ComputePart part, uint32_t layer, uint32_t batch, uint32_t activations, const std::vector<EventId>& after);
+  void cancelAll();
+
+  // Refuses everything from now on and cancels what has not started; the thread frees the model's memory and says so through the channel's
+  // wake-up: closed() holds then. Does not wait. Idempotent.
+  void close();
+  bool closing() const { return closing_; }
+  bool closed() const { return closed_.load(); }
+  void join();  // waits for the thread; after close()
+
+ private:
+  void checkOpen() const;
+
+  InstructionSet instructionSet_;
+  RuntimeBytes bytes_;
+  std::unique_ptr<Model> model_;  // freed by the queue's thread
+  DecoderSpec spec_;
+  BatchBounds bounds_;
+  HandleTable<Row> rows_;
+  HandleTable<Batch> batches_;
+  HandleTable<Activations> activations_;
+  LoadProgress progress_;
+  bool loading_ = false;
+  bool closing_ = false;
+  std::atomic<bool> loaded_{false};
+  std::atomic<bool> closed_{false};
+  CompletionChannel channel_;
+  EventTable events_;
+  TaskQueue compute_;  // last: its thread uses all of the above
+};
+
+}  // namespace spillway

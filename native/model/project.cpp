@@ -1,0 +1,77 @@
+#include <cmath>
+
+#include "Pass.h"
+
+namespace spillway {
+
+namespace {
+
+// Cosines and sines of all tokens' angles, for every table: angles in float32, as transformers computes them. Once a pass, by its first layer here.
+void fillRotary(const Pass& pass) {
+  const DecoderSpec& spec = pass.spec;
+  if (pass.measuring || pass.activations.rotarySerial == pass.batch.serial) return;
+  const size_t pairs = spec.rotaryDims / 2;
+  const size_t tables = spec.rotaryTables.size();
+  pass.forRows(tables * pass.tokens(), spec.rotaryDims * 8, [&](size_t index, unsigned) {  // an angle costs as much as many sums
+    const RotaryTable& table = spec.rotaryTables[index / pass.tokens()];
+    const float position = static_cast<float>(pass.batch.tokens[index % pass.tokens()].position);
+    float* cosines = pass.activations.rotary + index * spec.rotaryDims;
+    float* sines = cosines + pairs;
+    for (size_t i = 0; i < pairs; i++) {
+      const float angle = position * table.frequencies[i];
+      cosines[i] = std::cos(angle) * table.scale;
+      sines[i] = std::sin(angle) * table.scale;
+    }
+  });
+  pass.activations.rotarySerial = pass.batch.serial;
+}
+
+}  // namespace
+
+void project(const Pass& pass, size_t layer) {
+  const DecoderSpec& spec = pass.spec;
+  const LayerWeights& weights = pass.weights.layer(layer);
+  const RowKernels& kernels = pass.compute.kernels.rows;
+  const size_t mark = pass.scratch.used();
+  const bool rotary = spec.position == PositionKind::Rotary;
+  if (rotary) fillRotary(pass);
+
+  const float* input = pass.activations.hidden;
+  if (spec.residual != Residual::Post) {
+    float* normed = pass.scratch.take<float>(pass.tokens() * spec.hiddenSize);
+    pass.forRows(pass.tokens(), spec.hiddenSize, [&](size_t t, unsigned) {
+      pass.norm(pass.activations.hidden + t * spec.hiddenSize, weights.norm1, weights.norm1Bias, normed + t * spec.hiddenSize);
+    });
+    input = normed;
+  }
+  float* keys = pass.scratch.take<float>(pass.tokens() * spec.keyWidth());
+  float* values = pass.scratch.take<float>(pass.tokens() * spec.keyWidth());
+  const MatmulJob jobs[] = {
+      {&weights.q, weights.qBias, pass.activations.queries, spec.queryWidth()},
+      {&weights.k, weights.kBias, keys, spec.keyWidth()},
+      {&weights.v, weights.vBias, values, spec.keyWidth()},
+  };
+  pass.multiply(jobs, 3, input, pass.tokens(), spec.hiddenSize);
+
+  const float* table = rotary && !pass.measuring ? pass.activations.rotary + spec.layerSpecs[layer].rotaryTable * pass.tokens() * spec.rotaryDims : nullptr;
+  const auto rotate = spec.rotaryStyle == RotaryStyle::Pairs ? kernels.rotatePairs : kernels.rotateHalves;
+  pass.forRows(pass.tokens(), spec.queryWidth() + 2 * size_t(spec.keyWidth()), [&](size_t t, unsigned) {
+    const auto prepare = [&](float* heads, size_t count, const float* weight) {
+      for (size_t h = 0; h < count; h++) {
+        float* head = heads + h * spec.headDim;
+        if (spec.qkNorm) kernels.rmsNorm(head, weight, spec.normEpsilon, spec.headDim, head);
+        if (rotary) rotate(head, table + t * spec.rotaryDims, table + t * spec.rotaryDims + spec.rotaryDims / 2, spec.rotaryDims);
+      }
+    };
+    float* key = keys + t * spec.keyWidth();
+    prepare(pass.activations.queries + t * spec.queryWidth(), spec.heads, weights.qNorm);
+    prepare(key, spec.kvHeads, weights.kNorm);
+    const BatchToken& token = pass.batch.tokens[t];
+    const uint32_t pageTokens = pass.cache.layout().pageTokens;
+    const uint32_t page = pass.batch.pages[pass.batch.ranges[token.range].firstPage + token.position / pageTokens];
+    cacheStore(pass.compute.kernels, pass.cache.layout(), pass.cache.page(layer, page), token.position % pageTokens, key, values + t * spec.keyWidth());
+  });
+  pass.scratch.release(mark);
+}
+
+}  // namespace spillway

@@ -1,0 +1,17 @@
+#include "Error.h"
+
+namespace spillway {
+
+const char* errorCodeName(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::InvalidArgument: return "invalid-argument";
+    case ErrorCode::File: return "file";
+    case ErrorCode::Memory: return "memory";
+    case ErrorCode::Cancelled: return "cancelled";
+    case ErrorCode::Dependency: return "dependency";
+    case ErrorCode::Internal: return "internal";
+  }
+  return "internal";
+}
+
+}  // namespace spillway

@@ -1,0 +1,59 @@
+// Which events have completed, and which of them failed; shared by all queues of a runtime, so that a task on one may wait for a task on another.
+// An event can be waited for only after it was created, so there are no cycles and no deadlocks.
+#pragma once
+#include <atomic>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "CompletionChannel.h"
+#include "Parking.h"
+
+namespace spillway {
+
+class EventTable {
+ public:
+  EventId create();
+  void complete(EventId event, bool failed);
+  EventId last() const;  // 0 before the first
+
+  // Throws Error(InvalidArgument) for an event that was never created. Leaves out what has completed well, so most lists come back empty.
+  std::vector<EventId> stillToAwait(const std::vector<EventId>& events) const;
+
+  enum class Outcome { Done, Failed, Interrupted };
+  // Waits until all have completed, or `interrupted()`, which is looked at again after each completion and each poke().
+  template <typename Interrupted>
+  Outcome await(const std::vector<EventId>& events, EventId* failed, Interrupted interrupted) {
+    for (;;) {
+      const uint32_t seen = changes_.load();
+      if (interrupted()) return Outcome::Interrupted;
+      bool pending = false;
+      for (EventId event : events) {
+        const State state = stateOf(event);
+        if (state == State::Failed) return *failed = event, Outcome::Failed;
+        pending |= state == State::Pending;
+      }
+      if (!pending) return Outcome::Done;
+      if (spinUntil([&] { return changes_.load() != seen; })) continue;
+      sleepers_.fetch_add(1);
+      if (changes_.load() == seen) parking_.wait(changes_, seen);
+      sleepers_.fetch_sub(1);
+    }
+  }
+  void poke();
+
+ private:
+  enum class State : uint8_t { Pending, Done, Failed };
+  State stateOf(EventId event) const;
+
+  mutable std::mutex mutex_;
+  EventId first_ = 1;                  // of `recent_`; all events before it have completed
+  std::deque<State> recent_;
+  std::map<EventId, EventId> failed_;  // runs of failed events before `first_`: first to last
+  std::atomic<uint32_t> changes_{0};
+  std::atomic<uint32_t> sleepers_{0};
+  Parking parking_;
+};
+
+}  // namespace spillway

@@ -1,0 +1,18 @@
+// What this machine, or the container that the process lives in, has to offer.
+#pragma once
+#include <cstdint>
+#include <string>
+
+namespace spillway {
+
+struct Machine {
+  unsigned processors;  // that this process may use: affinity and the cgroup's quota, rounded up
+  std::string processorName;
+  uint64_t memoryBytes;     // physical, or the cgroup's limit where that is lower
+  uint64_t availableBytes;  // what is free of it; page cache counts as free
+  uint64_t l1dBytes, l2Bytes, l3Bytes;  // 0 where unknown
+};
+
+Machine inspectMachine();
+
+}  // namespace spillway

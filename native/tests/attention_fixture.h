@@ -1,0 +1,156 @@
+// Random rows of queries, keys and values with a paged cache each, and attention over them: by the kernels, and by a plain reference.
+#pragma once
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "../kernels/cpu/Attention.h"
+#include "../runtime/ThreadPool.h"
+
+namespace spillway {
+
+struct AttentionCase {
+  CacheLayout layout;
+  uint32_t heads;
+  uint32_t window;
+  bool alibi;
+  bool rounded;
+
+  std::string name() const {
+    return std::string(layout.type == CacheType::F16 ? "f16" : "f32") + " heads " + std::to_string(heads) + "/" + std::to_string(layout.kvHeads) + " of " +
+           std::to_string(layout.headDim) + ", pages of " + std::to_string(layout.pageTokens) + ", window " + std::to_string(window) +
+           (alibi ? rounded ? ", rounded alibi" : ", alibi" : "");
+  }
+  std::vector<float> slopes() const {
+    std::vector<float> values;
+    for (uint32_t head = 0; head < heads; head++) values.push_back(std::exp2(-8.0f * static_cast<float>(head + 1) / static_cast<float>(heads)));
+    return values;
+  }
+};
+
+inline std::vector<float> randomNumbers(size_t n, unsigned seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal;
+  std::vector<float> values(n);
+  for (float& value : values) value = normal(random);
+  return values;
+}
+
+// One row: all of its queries, keys and values, and pages that begin as all ones, which is NaN in every type.
+class TestRow {
+ public:
+  TestRow(const AttentionCase& c, uint32_t tokens, unsigned seed)
+      : tokens(tokens), queryWidth(c.heads * c.layout.headDim), keyWidth(c.layout.kvHeads * c.layout.headDim), layout_(c.layout) {
+    queries = randomNumbers(tokens * queryWidth, 3 * seed);
+    keys = randomNumbers(tokens * keyWidth, 3 * seed + 1);
+    values = randomNumbers(tokens * keyWidth, 3 * seed + 2);
+    clear();
+  }
+  // Forgets what is stored.
+  void clear() {
+    memory_.clear();
+    pages.clear();
+    stored_ = 0;
+    const size_t bytes = cachePageBytes(layout_);
+    for (uint32_t i = 0; i * layout_.pageTokens < tokens; i++) {
+      memory_.emplace_back(new uint8_t[bytes]);
+      std::memset(memory_.back().get(), 0xff, bytes);
+      pages.push_back(memory_.back().get());
+    }
+  }
+  void store(const Kernels& kernels, uint32_t upTo) {
+    for (; stored_ < upTo; stored_++)
+      cacheStore(kernels, layout_, memory_[stored_ / layout_.pageTokens].get(), stored_ % layout_.pageTokens, &keys[stored_ * keyWidth], &values[stored_ * keyWidth]);
+  }
+  AttentionRow range(uint32_t first, uint32_t count, float* outputs) const { return {&queries[first * queryWidth], outputs, first, count, pages.data()}; }
+
+  uint32_t tokens;
+  size_t queryWidth, keyWidth;
+  std::vector<float> queries, keys, values;
+  std::vector<const uint8_t*> pages;
+
+ private:
+  CacheLayout layout_;
+  uint32_t stored_ = 0;
+  std::vector<std::unique_ptr<uint8_t[]>> memory_;
+};
+
+// attend() with exactly the scratch memory that it announces, filled with NaN.
+inline void runAttention(InstructionSet set, unsigned threads, const AttentionCase& c, const std::vector<AttentionRow>& rows, size_t queryStride, size_t outputStride) {
+  ThreadPool pool(threads);
+  const std::vector<float> slopes = c.slopes();
+  const AttentionShape shape = {c.heads, 1.0f / std::sqrt(static_cast<float>(c.layout.headDim)), c.window, c.alibi ? slopes.data() : nullptr, c.rounded};
+  const size_t bytes = attentionScratchBytes(c.layout, c.heads, rows.size(), threads);
+  struct alignas(64) Line {
+    unsigned char bytes[64];
+  };
+  std::vector<Line> block(bytes / 64);
+  std::memset(static_cast<void*>(block.data()), 0xff, bytes);
+  Scratch scratch(block.data(), bytes);
+  attend({kernelsFor(set), pool, Precision::Default}, c.layout, shape, rows.data(), rows.size(), queryStride, outputStride, scratch);
+}
+
+// The whole row in one go.
+inline std::vector<float> attendWhole(InstructionSet set, unsigned threads, const AttentionCase& c, TestRow& row) {
+  row.store(kernelsFor(set), row.tokens);
+  std::vector<float> outputs(row.queries.size(), std::numeric_limits<float>::quiet_NaN());
+  runAttention(set, threads, c, {row.range(0, row.tokens, outputs.data())}, row.queryWidth, row.queryWidth);
+  return outputs;
+}
+
+inline float nearestHalf(float x) {
+  const float spacing = std::max(std::ldexp(1.0f, x == 0 ? -24 : std::ilogb(x) - 10), std::ldexp(1.0f, -24));
+  return std::nearbyint(x / spacing) * spacing;
+}
+
+inline double nearestBfloat16(double x) {
+  if (x == 0) return 0;
+  const double spacing = std::ldexp(1.0, std::ilogb(x) - 7);
+  return std::nearbyint(x / spacing) * spacing;
+}
+
+// What the cache holds of these numbers.
+inline std::vector<float> asCached(CacheType type, std::vector<float> values) {
+  if (type == CacheType::F16)
+    for (float& value : values) value = nearestHalf(value);
+  return values;
+}
+
+// One token of the row, all heads, from keys and values as cached: definition of attention in double precision.
+inline std::vector<double> referenceAttention(const AttentionCase& c, const TestRow& row, const std::vector<float>& keys, const std::vector<float>& values,
+                                              uint32_t position) {
+  const uint32_t headDim = c.layout.headDim, group = c.heads / c.layout.kvHeads;
+  const double scale = 1.0f / std::sqrt(static_cast<float>(headDim));
+  const std::vector<float> slopes = c.slopes();
+  std::vector<double> outputs;
+  for (uint32_t head = 0; head < c.heads; head++) {
+    const uint32_t first = c.window != 0 && position + 1 > c.window ? position + 1 - c.window : 0;
+    std::vector<double> weights;
+    double maximum = -1e300, sum = 0;
+    for (uint32_t t = first; t <= position; t++) {
+      double score = 0;
+      for (uint32_t d = 0; d < headDim; d++)
+        score += static_cast<double>(row.queries[position * row.queryWidth + head * headDim + d]) * keys[t * row.keyWidth + head / group * headDim + d];
+      if (c.alibi && c.rounded)
+        score = (score + nearestBfloat16(nearestBfloat16(slopes[head]) * nearestBfloat16(t))) * scale;
+      else
+        score = score * scale + (c.alibi ? slopes[head] * (static_cast<double>(t) - position) : 0.0);
+      weights.push_back(score);
+      maximum = std::max(maximum, score);
+    }
+    for (double& weight : weights) weight = std::exp(weight - maximum), sum += weight;
+    for (uint32_t d = 0; d < headDim; d++) {
+      double total = 0;
+      for (uint32_t t = first; t <= position; t++)
+        total += weights[t - first] * values[t * row.keyWidth + head / group * headDim + d];
+      outputs.push_back(total / sum);
+    }
+  }
+  return outputs;
+}
+
+}  // namespace spillway

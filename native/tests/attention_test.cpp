@@ -1,0 +1,232 @@
+// Attention against its definition, and its promise that a query's result depends on nothing but itself and what it sees, bit by bit.
+#include <gtest/gtest.h>
+
+#include "../runtime/Error.h"
+#include "attention_fixture.h"
+
+namespace spillway {
+namespace {
+
+const InstructionSet kSets[] = {InstructionSet::Scalar, InstructionSet::Avx2, InstructionSet::Avx512};
+
+uint32_t oneOf(std::mt19937& random, std::initializer_list<uint32_t> choices) { return *(choices.begin() + random() % choices.size()); }
+
+AttentionCase randomCase(std::mt19937& random) {
+  AttentionCase c;
+  const uint32_t group = oneOf(random, {1, 1, 2, 3, 4, 5, 7, 8, 9, 13});
+  c.layout = {random() % 2 ? CacheType::F16 : CacheType::F32, oneOf(random, {1, 1, 2, 3}), oneOf(random, {1, 5, 8, 16, 24, 32, 64, 80, 96, 128}), oneOf(random, {16, 32, 48, 64})};
+  c.heads = group * c.layout.kvHeads;
+  c.window = oneOf(random, {0, 0, 0, 1, 2, 5, 16, 33, 100});
+  c.alibi = random() % 3 == 0;
+  c.rounded = c.alibi && random() % 2;
+  return c;
+}
+
+void expectSame(const std::vector<float>& a, const std::vector<float>& b, const std::string& what) {
+  ASSERT_EQ(a.size(), b.size());
+  for (size_t i = 0; i < a.size(); i++) {
+    uint32_t x, y;
+    std::memcpy(&x, &a[i], 4), std::memcpy(&y, &b[i], 4);
+    ASSERT_EQ(x, y) << what << ": element " << i << ", " << a[i] << " and " << b[i];
+  }
+}
+
+void expectRight(const AttentionCase& c, const TestRow& row, const std::vector<float>& outputs) {
+  const std::vector<float> keys = asCached(c.layout.type, row.keys), values = asCached(c.layout.type, row.values);
+  for (uint32_t position = 0; position < row.tokens; position++) {
+    const std::vector<double> expected = referenceAttention(c, row, keys, values, position);
+    for (size_t i = 0; i < expected.size(); i++)
+      ASSERT_NEAR(outputs[position * row.queryWidth + i], expected[i], 4e-6) << c.name() << ", position " << position << ", element " << i;
+  }
+}
+
+TEST(Attention, AgreesWithItsDefinition) {
+  std::mt19937 random(1);
+  for (int round = 0; round < 60; round++) {
+    const AttentionCase c = randomCase(random);
+    TestRow row(c, 1 + random() % 150, random());
+    expectRight(c, row, attendWhole(InstructionSet::Scalar, 1, c, row));
+  }
+}
+
+TEST(Attention, CommonShapesInFull) {
+  struct Shape {
+    uint32_t heads, kvHeads, headDim;
+  };
+  for (const Shape& shape : {Shape{9, 3, 64}, Shape{12, 12, 64}, Shape{8, 8, 80}, Shape{8, 8, 96}, Shape{8, 2, 128}, Shape{4, 1, 256}, Shape{71, 1, 64}, Shape{2, 1, 512}}) {
+    for (CacheType type : {CacheType::F32, CacheType::F16}) {
+      const AttentionCase c = {{type, shape.kvHeads, shape.headDim, 64}, shape.heads, 0, false, false};
+      TestRow row(c, 140, shape.headDim);
+      expectRight(c, row, attendWhole(bestInstructionSet(), 2, c, row));
+    }
+  }
+}
+
+TEST(Attention, LongRowsWithFalconsRoundedBias) {
+  // Positions above 256 are rounded before they are multiplied.
+  const AttentionCase c = {{CacheType::F32, 1, 16, 64}, 2, 0, true, true};
+  TestRow row(c, 700, 5);
+  expectRight(c, row, attendWhole(bestInstructionSet(), 1, c, row));
+}
+
+TEST(Attention, SameBitsOnEveryInstructionSetAndWithAnyNumberOfThreads) {
+  std::mt19937 random(2);
+  for (int round = 0; round < 60; round++) {
+    const AttentionCase c = randomCase(random);
+    TestRow row(c, 1 + random() % 150, random());
+    const std::vector<float> expected = attendWhole(InstructionSet::Scalar, 1, c, row);
+    for (InstructionSet set : kSets) {
+      if (!machineHas(set)) continue;
+      for (unsigned threads : {1u, 2u, 3u}) {
+        row.clear();
+        expectSame(expected, attendWhole(set, threads, c, row), c.name() + " on " + instructionSetName(set) + ", threads " + std::to_string(threads));
+      }
+    }
+  }
+}
+
+// What comes after a chunk is not stored yet while the chunk is computed: those slots are NaN.
+TEST(Attention, SameBitsInOneGoInChunksAndTokenByToken) {
+  std::mt19937 random(3);
+  for (int round = 0; round < 60; round++) {
+    const AttentionCase c = randomCase(random);
+    TestRow row(c, 1 + random() % 150, random());
+    const InstructionSet set = bestInstructionSet();
+    const std::vector<float> expected = attendWhole(set, 1, c, row);
+    for (uint32_t most : {1u, 7u, 64u}) {
+      row.clear();
+      std::vector<float> outputs(expected.size());
+      for (uint32_t first = 0; first < row.tokens;) {
+        const uint32_t count = std::min<uint32_t>(1 + random() % most, row.tokens - first);
+        row.store(kernelsFor(set), first + count);
+        runAttention(set, 1, c, {row.range(first, count, &outputs[first * row.queryWidth])}, row.queryWidth, row.queryWidth);
+        first += count;
+      }
+      expectSame(expected, outputs, c.name() + " in chunks of up to " + std::to_string(most));
+    }
+  }
+}
+
+TEST(Attention, SameBitsAloneAndInCompany) {
+  std::mt19937 random(4);
+  for (int round = 0; round < 30; round++) {
+    const AttentionCase c = randomCase(random);
+    const size_t stride = c.heads * c.layout.headDim + 3;
+    std::vector<TestRow> rows;
+    std::vector<uint32_t> firsts, counts;
+    size_t tokens = 0;
+    for (int i = 0; i < 12; i++) {
+      rows.emplace_back(c, 1 + random() % 120, random());
+      counts.push_back(i % 4 == 3 ? 0 : i % 2 ? 1 : 1 + random() % rows.back().tokens);
+      firsts.push_back(rows.back().tokens - counts.back());
+      rows.back().store(kernelsFor(bestInstructionSet()), rows.back().tokens);
+      tokens += counts.back();
+    }
+    // Queries and outputs of all rows one after another, with a gap after each token that must stay as it is.
+    std::vector<float> queries(tokens * stride), outputs(tokens * stride, 42.0f);
+    std::vector<AttentionRow> ranges;
+    size_t at = 0;
+    for (size_t i = 0; i < rows.size(); i++) {
+      ranges.push_back({&queries[at * stride], &outputs[at * stride], firsts[i], counts[i], rows[i].pages.data()});
+      for (uint32_t t = 0; t < counts[i]; t++, at++)
+        std::copy_n(&rows[i].queries[(firsts[i] + t) * rows[i].queryWidth], rows[i].queryWidth, &queries[at * stride]);
+    }
+    runAttention(bestInstructionSet(), 1 + round % 3, c, ranges, stride, stride);
+    at = 0;
+    for (size_t i = 0; i < rows.size(); i++) {
+      std::vector<float> alone(counts[i] * rows[i].queryWidth), together;
+      if (counts[i] > 0) runAttention(bestInstructionSet(), 1, c, {rows[i].range(firsts[i], counts[i], alone.data())}, rows[i].queryWidth, rows[i].queryWidth);
+      for (uint32_t t = 0; t < counts[i]; t++, at++) {
+        together.insert(together.end(), &outputs[at * stride], &outputs[at * stride] + rows[i].queryWidth);
+        for (size_t gap = rows[i].queryWidth; gap < stride; gap++) ASSERT_EQ(outputs[at * stride + gap], 42.0f);
+      }
+      expectSame(alone, together, c.name() + ", row " + std::to_string(i));
+    }
+  }
+}
+
+TEST(Attention, OutputsMayTakeThePlaceOfTheQueries) {
+  const AttentionCase c = {{CacheType::F16, 3, 64, 64}, 9, 0, false, false};
+  TestRow row(c, 100, 6);
+  const std::vector<float> expected = attendWhole(bestInstructionSet(), 2, c, row);
+  std::vector<float> both = row.queries;
+  runAttention(bestInstructionSet(), 2, c, {{both.data(), both.data(), 0, row.tokens, row.pages.data()}}, row.queryWidth, row.queryWidth);
+  expectSame(expected, both, c.name());
+}
+
+TEST(Attention, PagesOutsideTheWindowAreNotTouched) {
+  for (CacheType type : {CacheType::F32, CacheType::F16}) {
+    const AttentionCase c = {{type, 2, 8, 16}, 4, 20, false, false};
+    TestRow row(c, 200, 7);
+    const std::vector<float> expected = attendWhole(bestInstructionSet(), 1, c, row);
+    std::vector<float> outputs(3 * row.queryWidth);
+    for (uint32_t first : {100u, 115u, 197u}) {
+      std::vector<const uint8_t*> pages(first / 16 + 2, nullptr);  // the window of query p begins at p - 19
+      for (uint32_t page = (first - 19) / 16; page <= (first + 2) / 16; page++) pages[page] = row.pages[page];
+      runAttention(bestInstructionSet(), 1, c, {{&row.queries[first * row.queryWidth], outputs.data(), first, 3, pages.data()}}, row.queryWidth, row.queryWidth);
+      expectSame(std::vector<float>(&expected[first * row.queryWidth], &expected[first * row.queryWidth] + outputs.size()), outputs, c.name());
+    }
+  }
+}
+
+TEST(Attention, InfiniteValuesReachOnlyTheQueriesThatSeeThem) {
+  const AttentionCase c = {{CacheType::F32, 1, 16, 32}, 3, 10, false, false};
+  TestRow row(c, 80, 8);
+  const std::vector<float> expected = attendWhole(bestInstructionSet(), 1, c, row);
+  std::fill_n(&row.values[40 * row.keyWidth], row.keyWidth, std::numeric_limits<float>::infinity());
+  row.clear();
+  const std::vector<float> outputs = attendWhole(bestInstructionSet(), 1, c, row);
+  for (uint32_t position = 0; position < row.tokens; position++)
+    for (size_t i = 0; i < row.queryWidth; i++) {
+      const size_t at = position * row.queryWidth + i;
+      if (position >= 40 && position < 50)
+        ASSERT_FALSE(std::isfinite(outputs[at])) << position;
+      else
+        ASSERT_EQ(outputs[at], expected[at]) << position;
+    }
+}
+
+TEST(Attention, ScoresOfAnySizeStayFinite) {
+  for (float size : {1e-20f, 30.0f, 1e4f, 1e15f}) {
+    const AttentionCase c = {{CacheType::F32, 1, 8, 16}, 2, 0, false, false};
+    TestRow row(c, 60, 9);
+    for (float& key : row.keys) key *= size;
+    const std::vector<float> outputs = attendWhole(bestInstructionSet(), 1, c, row);
+    for (float output : outputs) ASSERT_TRUE(std::isfinite(output)) << size;
+    row.clear();
+    expectSame(attendWhole(InstructionSet::Scalar, 1, c, row), outputs, "keys of size " + std::to_string(size));
+  }
+}
+
+TEST(Attention, KeysBeyondTheRangeOfAHalfAreClamped) {
+  const AttentionCase c = {{CacheType::F16, 1, 16, 16}, 1, 0, false, false};
+  TestRow row(c, 40, 10);
+  for (size_t i = 0; i < row.keys.size(); i += 3) row.keys[i] *= 1e6f, row.values[i] *= 1e6f;
+  for (float output : attendWhole(bestInstructionSet(), 1, c, row)) ASSERT_TRUE(std::isfinite(output));
+}
+
+TEST(Attention, ScratchIsBoundedByTheShapeAndNeverExceeded) {
+  const CacheLayout layout = {CacheType::F16, 3, 64, 64};
+  // However many tokens a row brings; per row only a counter.
+  EXPECT_LE(attentionScratchBytes(layout, 9, 1, 1), 64u << 10);
+  EXPECT_LE(attentionScratchBytes(layout, 9, 1000, 1) - attentionScratchBytes(layout, 9, 1, 1), 8192u);
+  EXPECT_EQ(attentionScratchBytes(layout, 9, 1, 3) - attentionScratchBytes(layout, 9, 1, 2), attentionScratchBytes(layout, 9, 1, 2) - attentionScratchBytes(layout, 9, 1, 1));
+}
+
+TEST(CacheLayout, PageBytesAndRefusals) {
+  EXPECT_EQ(cachePageBytes({CacheType::F16, 3, 64, 64}), 3u * 64 * 64 * 2 * 2);
+  EXPECT_EQ(cachePageBytes({CacheType::F32, 2, 8, 16}), 2u * 16 * (8 + 16) * 4);
+  EXPECT_EQ(cachePageBytes({CacheType::F16, 1, 1, 16}) % 64, 0u);
+  for (const CacheLayout& layout : {CacheLayout{CacheType::F16, 1, 64, 0}, CacheLayout{CacheType::F16, 1, 64, 24}, CacheLayout{CacheType::F16, 1, 0, 16},
+                                    CacheLayout{CacheType::F16, 1, 513, 16}, CacheLayout{CacheType::F16, 0, 64, 16}}) {
+    try {
+      cachePageBytes(layout);
+      ADD_FAILURE() << "a layout that no kernel handles was accepted";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::InvalidArgument);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace spillway

@@ -1,0 +1,126 @@
+// Packing and unpacking against what the gguf package says the files mean (golden/make_weight_types.py), bit for bit.
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "matmulCases.h"
+
+namespace spillway {
+namespace {
+
+constexpr WeightType kAllTypes[] = {WeightType::F32,  WeightType::F16,  WeightType::BF16, WeightType::Q4_0, WeightType::Q4_1, WeightType::Q5_0, WeightType::Q5_1,
+                                    WeightType::Q8_0, WeightType::Q2_K, WeightType::Q3_K, WeightType::Q4_K, WeightType::Q5_K, WeightType::Q6_K};
+
+struct Golden {
+  uint32_t rows = 0, inputs = 0, rowBytes = 0;
+  std::vector<uint8_t> bytes;
+  std::vector<float> values;
+};
+
+Golden readGolden(WeightType type) {
+  const std::string here = __FILE__;
+  std::ifstream file(here.substr(0, here.rfind('/')) + "/golden/" + weightTypeName(type) + ".bin", std::ios::binary);
+  Golden golden;
+  uint32_t header[3] = {};
+  file.read(reinterpret_cast<char*>(header), sizeof header);
+  golden.rows = header[0];
+  golden.inputs = header[1];
+  golden.rowBytes = header[2];
+  golden.bytes.resize(size_t{golden.rows} * golden.rowBytes);
+  golden.values.resize(size_t{golden.rows} * golden.inputs);
+  file.read(reinterpret_cast<char*>(golden.bytes.data()), static_cast<std::streamsize>(golden.bytes.size()));
+  file.read(reinterpret_cast<char*>(golden.values.data()), static_cast<std::streamsize>(golden.values.size() * sizeof(float)));
+  EXPECT_TRUE(file.good()) << "golden file of " << weightTypeName(type);
+  return golden;
+}
+
+class Packing : public testing::TestWithParam<WeightType> {};
+
+TEST_P(Packing, KeepsExactlyWhatTheFileMeans) {
+  const WeightType type = GetParam();
+  const Golden golden = readGolden(type);
+  ASSERT_GT(golden.rows, 0u);
+  EXPECT_EQ(golden.rowBytes, weightRowBytes(type, golden.inputs));
+  // The golden rows at several places of a matrix of two panels, the second one partly empty.
+  for (const uint32_t outputs : {golden.rows, 16u, 21u}) {
+    std::vector<uint8_t> fileRows;
+    for (uint32_t i = 0; i < outputs; i++) {
+      const auto row = golden.bytes.begin() + static_cast<long>(i % golden.rows * golden.rowBytes);
+      fileRows.insert(fileRows.end(), row, row + golden.rowBytes);
+    }
+    const cases::PackedMatrix matrix = cases::packMatrix(type, outputs, golden.inputs, fileRows.data());
+    std::vector<float> unpacked(golden.inputs);
+    for (uint32_t i = 0; i < outputs; i++) {
+      unpackRow(matrix.weights, i, unpacked.data());
+      for (uint32_t k = 0; k < golden.inputs; k++)
+        ASSERT_EQ(bitsOfFloat(unpacked[k]), bitsOfFloat(golden.values[i % golden.rows * golden.inputs + k])) << "row " << i << ", input " << k;
+    }
+  }
+}
+
+// A product with a unit vector at float precision is one column of the weights: what the kernels unpack is what the file means, too.
+TEST_P(Packing, KernelsUnpackTheSameFloats) {
+  const WeightType type = GetParam();
+  const Golden golden = readGolden(type);
+  const cases::PackedMatrix matrix = cases::packMatrix(type, golden.rows, golden.inputs, golden.bytes.data());
+  const cases::AlignedBytes workspace = cases::alignedBytes(kMatmulWorkspaceBytes);
+  for (const InstructionSet set : {InstructionSet::Scalar, InstructionSet::Avx2, InstructionSet::Avx512}) {
+    if (!machineHas(set)) continue;  // matmul.cpp reports the sets that are missing
+    for (uint32_t k = 0; k < golden.inputs; k++) {
+      std::vector<float> unit(golden.inputs), output(golden.rows);
+      unit[k] = 1;
+      MatmulBlock block{};
+      block.type = type;
+      block.inputs = golden.inputs;
+      block.panels = matrix.weights.panels;
+      block.panelBytes = panelBytes(type, golden.inputs);
+      block.outputs = golden.rows;
+      block.rows = 1;
+      block.values = unit.data();
+      block.valueStride = golden.inputs;
+      block.output = output.data();
+      block.outputStride = golden.rows;
+      kernelsFor(set).matmul.multiplyFloat(block, workspace.get());
+      for (uint32_t i = 0; i < golden.rows; i++) ASSERT_EQ(output[i], golden.values[i * golden.inputs + k]) << instructionSetName(set) << " row " << i << ", input " << k;
+    }
+  }
+}
+
+// Memory: a packed matrix takes the file's bytes, but for the K types' 6-bit scales, which take a byte each, and for the panels' rounding up.
+TEST_P(Packing, TakesTheBytesOfTheFile) {
+  const WeightType type = GetParam();
+  const size_t outputs = 64, inputs = 4096;
+  const double file = static_cast<double>(outputs * weightRowBytes(type, inputs));
+  const double packed = static_cast<double>(packedBytes(type, outputs, inputs));
+  EXPECT_GE(packed, file);
+  EXPECT_LE(packed / file, type == WeightType::Q3_K ? 1.037 : type == WeightType::Q4_K || type == WeightType::Q5_K ? 1.03 : 1.0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, Packing, testing::ValuesIn(kAllTypes), [](const auto& info) { return weightTypeName(info.param); });
+
+TEST(WeightTypes, OnlyTheKnownNumbersAreTypes) {
+  size_t known = 0;
+  for (int number = -1; number < 300; number++) known += isWeightType(number) ? 1 : 0;
+  EXPECT_EQ(known, std::size(kAllTypes));
+  for (const WeightType type : kAllTypes) EXPECT_TRUE(isWeightType(static_cast<int>(type)));
+}
+
+TEST(FloatFormats, HalvesGoThereAndBack) {
+  for (uint32_t bits = 0; bits < 0x10000; bits++) {
+    const auto half = static_cast<uint16_t>(bits);
+    const float value = halfToFloat(half);
+    if (value != value)
+      EXPECT_EQ(floatToHalf(value), half | 0x200);  // quiet
+    else
+      EXPECT_EQ(floatToHalf(value), half);
+  }
+  EXPECT_EQ(floatToHalf(65519.99f), 0x7bff);
+  EXPECT_EQ(floatToHalf(65520.0f), 0x7c00);
+  EXPECT_EQ(floatToHalf(1.0f + 0x1p-11f), 0x3c00);  // a tie goes to the even neighbour
+  EXPECT_EQ(floatToHalf(1.0f + 0x3p-11f), 0x3c02);
+  EXPECT_EQ(floatToHalf(0x1p-25f), 0);
+  EXPECT_EQ(floatToHalf(0x1.8p-25f), 1);
+}
+
+}  // namespace
+}  // namespace spillway

@@ -1,0 +1,112 @@
+// Builds and runs the native tests: as they are, with the address and undefined-behaviour sanitizers, and the runtime's with the thread sanitizer.
+//   node scripts/test-native.mjs [--counts FILE] [--only plain|asan|tsan]
+// Prints a summary line; exits with 1 if a test fails. What cannot be built for want of GoogleTest or a sanitizer counts as skipped.
+// --counts: writes {"passed","failed","skipped"} as JSON, for CI to add up.
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { availableParallelism, tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const all = ['runtime_tests', 'model_tests', 'kernel_tests'];
+const configurations = [
+  { name: 'plain', sanitize: '', targets: all },
+  { name: 'asan', sanitize: 'address,undefined', targets: all },
+  { name: 'tsan', sanitize: 'thread', targets: ['runtime_tests'] },
+];
+const { values: options } = parseArgs({ options: { counts: { type: 'string' }, only: { type: 'string' } } });
+const chosen = configurations.filter(({ name }) => options.only === undefined || options.only === name);
+if (chosen.length === 0) {
+  console.error(`--only: found ${options.only}, expected one of ${configurations.map(({ name }) => name).join(', ')}`);
+  process.exit(1);
+}
+
+const counts = { passed: 0, failed: 0, skipped: 0 };
+const environment = { ...process.env, UBSAN_OPTIONS: 'print_stacktrace=1', TSAN_OPTIONS: 'halt_on_error=1' };
+
+function run(command, args) {
+  return spawnSync(command, args, { cwd: root, encoding: 'utf8', env: environment, maxBuffer: 2 ** 28 });
+}
+
+function output({ stdout, stderr }) {
+  return (stdout ?? '') + (stderr ?? '');
+}
+
+function fail(what, result) {
+  console.error(output(result));
+  console.error(`${what} failed`);
+  counts.failed++;
+}
+
+/** Whether a program built with these sanitizers can be linked here. */
+function sanitizerWorks(sanitize) {
+  if (sanitize === '') return true;
+  const program = join(tmpdir(), `spillway-sanitizer-${process.pid}`);
+  const result = spawnSync('c++', ['-x', 'c++', `-fsanitize=${sanitize}`, '-o', program, '-'], { input: 'int main() { return 0; }' });
+  rmSync(program, { force: true });
+  return result.status === 0;
+}
+
+/** @returns the names of the tests by outcome, from GoogleTest's own report; undefined if it wrote none (a crash) */
+function readReport(file) {
+  try {
+    const report = JSON.parse(readFileSync(file, 'utf8'));
+    const tests = report.testsuites.flatMap((suite) => suite.testsuite);
+    const failed = tests.filter((test) => (test.failures ?? []).length > 0).length;
+    const skipped = tests.filter((test) => test.result === 'SKIPPED' || test.status === 'NOTRUN').length;
+    return { passed: tests.length - failed - skipped, failed, skipped };
+  } catch {
+    return undefined;
+  }
+}
+
+function runTests(configuration, folder, target) {
+  const program = join(folder, 'native', 'tests', target);
+  const report = join(folder, `${target}.json`);
+  rmSync(report, { force: true });
+  const args = ['--gtest_brief=1', `--gtest_output=json:${report}`];
+  let result = run(program, args);
+  // Older thread sanitizers stumble over address space that is laid out too randomly.
+  if (configuration.name === 'tsan' && output(result).includes('unexpected memory mapping')) result = run('setarch', ['-R', program, ...args]);
+  const outcome = readReport(report);
+  for (const key of Object.keys(counts)) counts[key] += outcome?.[key] ?? 0;
+  if (result.status === 0 && outcome !== undefined && outcome.failed === 0) {
+    console.log(`native ${configuration.name} ${target}: ${outcome.passed} passed, ${outcome.skipped} skipped`);
+    return;
+  }
+  console.error(output(result));
+  console.error(`native ${configuration.name} ${target}: ${outcome ? `${outcome.failed} failed` : `crashed (${result.signal ?? `exit ${result.status}`})`}`);
+  if (!outcome || outcome.failed === 0) counts.failed++; // a crash, or a sanitizer's complaint at exit
+}
+
+function skip(configuration, reason) {
+  console.log(`native ${configuration.name}: skipped, ${reason}`);
+  counts.skipped++;
+}
+
+for (const configuration of chosen) {
+  if (!sanitizerWorks(configuration.sanitize)) {
+    skip(configuration, `the compiler has no -fsanitize=${configuration.sanitize} here`);
+    continue;
+  }
+  const folder = join(root, 'native', `build-${configuration.name}`);
+  mkdirSync(folder, { recursive: true });
+  const configured = run('cmake', ['-S', root, '-B', folder, '-DSPILLWAY_TESTS=ON', `-DSPILLWAY_SANITIZE=${configuration.sanitize}`]);
+  if (configured.status !== 0) {
+    if (output(configured).includes('GTest')) skip(configuration, 'GoogleTest is not installed (Debian: libgtest-dev)');
+    else fail(`configuring the native ${configuration.name} tests`, configured);
+    continue;
+  }
+  const built = run('cmake', ['--build', folder, '--parallel', String(availableParallelism()), '--target', ...configuration.targets]);
+  if (built.status !== 0) {
+    fail(`building the native ${configuration.name} tests`, built);
+    continue;
+  }
+  for (const target of configuration.targets) runTests(configuration, folder, target);
+}
+
+console.log(`native tests: ${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped`);
+if (options.counts !== undefined) writeFileSync(options.counts, JSON.stringify(counts) + '\n');
+process.exitCode = counts.failed === 0 ? 0 : 1;

@@ -1,0 +1,14 @@
+// Module hooks that let Node run a TypeScript file: types are taken away by the compiler itself, nothing is checked (`npm run typecheck` does that).
+import { readFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import ts from 'typescript';
+
+const OPTIONS = { target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.ESNext, verbatimModuleSyntax: true, inlineSourceMap: true };
+
+/** See Node's documentation of module customization hooks. */
+export async function load(url, context, nextLoad) {
+  if (!url.startsWith('file:') || !url.endsWith('.ts')) return nextLoad(url, context);
+  const file = fileURLToPath(url);
+  const { outputText } = ts.transpileModule(await readFile(file, 'utf8'), { fileName: file, compilerOptions: OPTIONS });
+  return { format: 'module', source: outputText, shortCircuit: true };
+}

@@ -1,0 +1,55 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { fileURLToPath } from 'node:url';
+import { NativeError } from '../errors/NativeError.js';
+import type { Addon } from './Addon.js';
+
+/** The package's root folder: two levels up from src/bindings as well as from dist/bindings. */
+const ROOT = new URL('../../', import.meta.url);
+const REMEDY = 'run `npm rebuild spillway` (in a checkout: `npm run build:native`), which needs CMake and a C++ compiler';
+
+let loaded: Addon | undefined;
+
+/**
+ * The native addon, loaded once. The environment variable SPILLWAY_ADDON names another binary (a build with sanitizers, say).
+ * @throws NativeError with what was tried and the remedy, if there is no addon that fits this package and this machine
+ */
+export function loadAddon(): Addon {
+  loaded ??= loadFrom(candidates(), packageVersion());
+  return loaded;
+}
+
+/** Paths to try, in order. */
+function candidates(): string[] {
+  const chosen = process.env['SPILLWAY_ADDON'];
+  if (chosen !== undefined && chosen !== '') return [chosen];
+  return ['native/build/Release/spillway.node', 'native/build/Debug/spillway.node'].map((path) => fileURLToPath(new URL(path, ROOT)));
+}
+
+function packageVersion(): string {
+  const description: unknown = JSON.parse(readFileSync(new URL('package.json', ROOT), 'utf8'));
+  const version = typeof description === 'object' && description !== null && 'version' in description ? description.version : undefined;
+  return String(version);
+}
+
+/** @internal exported for tests */
+export function loadFrom(paths: readonly string[], version: string): Addon {
+  const require = createRequire(import.meta.url);
+  const failures: string[] = [];
+  for (const path of paths) {
+    if (!existsSync(path)) {
+      failures.push(`${path}: no such file`);
+      continue;
+    }
+    try {
+      const addon = require(path) as Addon;
+      if (addon.version === version) return addon;
+      failures.push(`${path}: built from version ${String(addon.version)}, expected ${version}`);
+    } catch (error) {
+      // An Error of another realm inside jest: its message is all that is used.
+      const message = typeof error === 'object' && error !== null && 'message' in error ? String(error.message) : String(error);
+      failures.push(`${path}: ${message}`);
+    }
+  }
+  throw new NativeError(`the native addon cannot be loaded; ${REMEDY}. Tried: ${failures.join('; ')}`);
+}

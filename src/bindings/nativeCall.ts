@@ -1,0 +1,54 @@
+import { ModelFileError } from '../errors/ModelFileError.js';
+import { NativeError } from '../errors/NativeError.js';
+import type { SpillwayError } from '../errors/SpillwayError.js';
+
+/** What the addon's errors carry: `errorCodeName` of native/runtime/Error.h, and for a file's the parts of the message. */
+export type NativeErrorCode = 'invalid-argument' | 'file' | 'memory' | 'cancelled' | 'dependency' | 'internal';
+
+/**
+ * An error of the addon as one of the library's: ModelFileError for a file that does not hold what was expected, NativeError for the rest,
+ * each with the addon's error as its `cause`. Anything that is not the addon's is returned as it is.
+ * (Errors made in native code are not `instanceof Error` inside jest, so it goes by their fields.)
+ */
+export function fromNativeError(error: unknown): unknown {
+  const code = field(error, 'code');
+  const message = field(error, 'message');
+  if (code === undefined || message === undefined || !isNativeErrorCode(code)) return error;
+  return convert(error, code, message);
+}
+
+/** Calls the addon; what it throws becomes one of the library's errors. */
+export function nativeCall<T>(call: () => T): T {
+  try {
+    return call();
+  } catch (error) {
+    throw fromNativeError(error);
+  }
+}
+
+/** The same for a call that returns a promise. */
+export async function nativeCallAsync<T>(call: () => Promise<T>): Promise<T> {
+  try {
+    return await call();
+  } catch (error) {
+    throw fromNativeError(error);
+  }
+}
+
+function convert(error: unknown, code: NativeErrorCode, message: string): SpillwayError {
+  const [file, what, found, expected] = ['file', 'field', 'found', 'expected'].map((name) => field(error, name));
+  if (code === 'file' && file !== undefined && what !== undefined && found !== undefined && expected !== undefined) {
+    return new ModelFileError(file, what, found, expected, { cause: error });
+  }
+  return new NativeError(message, { cause: error });
+}
+
+function field(error: unknown, name: string): string | undefined {
+  if (typeof error !== 'object' || error === null) return undefined;
+  const value: unknown = Reflect.get(error, name);
+  return typeof value === 'string' ? value : undefined;
+}
+
+function isNativeErrorCode(code: string): code is NativeErrorCode {
+  return ['invalid-argument', 'file', 'memory', 'cancelled', 'dependency', 'internal'].includes(code);
+}

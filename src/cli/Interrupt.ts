@@ -1,0 +1,37 @@
+/** 128 and the signal's number, as shells report it. */
+const EXIT_CODES = { SIGINT: 130, SIGTERM: 143 } as const;
+type Signal = keyof typeof EXIT_CODES;
+
+/** Turns the first SIGINT or SIGTERM into an abort, so that finished rows are written; the second one ends the process at once. */
+export class Interrupt {
+  readonly #controller = new AbortController();
+  #exitCode: number = EXIT_CODES.SIGINT;
+  readonly #handlers: readonly (readonly [Signal, () => void])[];
+
+  /** @param say writes a line for people */
+  constructor(say: (text: string) => void) {
+    this.#handlers = (Object.keys(EXIT_CODES) as Signal[]).map((signal) => [
+      signal,
+      (): void => {
+        this.#exitCode = EXIT_CODES[signal];
+        if (this.signal.aborted) process.exit(this.#exitCode);
+        say('stopping; finished rows are kept (again to stop at once)');
+        this.#controller.abort(signal);
+      },
+    ]);
+    for (const [signal, handler] of this.#handlers) process.on(signal, handler);
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  /** Of a run that was interrupted. */
+  get exitCode(): number {
+    return this.#exitCode;
+  }
+
+  dispose(): void {
+    for (const [signal, handler] of this.#handlers) process.off(signal, handler);
+  }
+}

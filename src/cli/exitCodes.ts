@@ -1,0 +1,44 @@
+import { CommanderError } from 'commander';
+import { fileErrorCode, SpillwayError, type ErrorCode } from './library.js';
+
+/** Exit codes of CONTRACT. */
+export const EXIT = { fine: 0, usage: 1, unusable: 2, memory: 3, rowErrors: 4, sigpipe: 141 } as const;
+
+/** `interrupted` has no entry: its code depends on the signal. */
+const BY_CODE: Readonly<Record<Exclude<ErrorCode, 'interrupted'>, number>> = {
+  usage: EXIT.usage,
+  schedule: EXIT.usage,
+  'model-file': EXIT.unusable,
+  'job-file': EXIT.unusable,
+  native: EXIT.unusable,
+  task: EXIT.unusable,
+  row: EXIT.unusable,
+  'memory-budget': EXIT.memory,
+};
+
+export interface Outcome {
+  readonly exitCode: number;
+  /** For stderr; undefined where everything has been said. */
+  readonly message?: string;
+}
+
+/**
+ * What an error means for the process.
+ * @param interruptedCode the exit code if the run was interrupted: 130 or 143
+ */
+export function outcomeOf(error: unknown, interruptedCode: number): Outcome {
+  // Commander has written its message or the help.
+  if (error instanceof CommanderError) return { exitCode: error.exitCode === 0 ? EXIT.fine : EXIT.usage };
+  if (isBrokenPipe(error)) return { exitCode: EXIT.sigpipe };
+  if (error instanceof SpillwayError) {
+    if (error.code === 'interrupted') return { exitCode: interruptedCode };
+    return { exitCode: BY_CODE[error.code], message: `error: ${error.message}` };
+  }
+  const details = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  return { exitCode: EXIT.unusable, message: `error: something went wrong that should not (please report it): ${details}` };
+}
+
+/** Whoever read our output has closed it: no failure worth a word. */
+export function isBrokenPipe(error: unknown): boolean {
+  return fileErrorCode(error) === 'EPIPE' || (error instanceof SpillwayError && fileErrorCode(error.cause) === 'EPIPE');
+}

@@ -1,0 +1,43 @@
+import { Option, type Command } from 'commander';
+import type { EngineOptions } from '../library.js';
+import { path, size, wholeNumber } from './parsers.js';
+
+export interface ModelFlags {
+  readonly model: string;
+}
+
+export interface EngineFlags extends ModelFlags {
+  readonly precision: 'default' | 'float32';
+  readonly cpuMemory?: number;
+  readonly threads?: number;
+  readonly device: 'auto' | 'cpu' | 'cuda';
+}
+
+export function addModelFlag(command: Command): void {
+  command.addOption(
+    new Option('--model <path|id>', 'necessary: a GGUF file, a folder with config.json and safetensors, or an id that `pull` knows').argParser(path),
+  );
+}
+
+/** Flags of commands that compute. */
+export function addEngineFlags(command: Command): void {
+  command.optionsGroup('Precision and machine:');
+  command.addOption(
+    new Option('--precision <name>', 'float32: weights dequantised on the fly, all else in float32; for checking, slower').choices(['default', 'float32']).default('default'),
+  );
+  command.option('--cpu-memory <size>', 'most resident memory of the process, in bytes or e.g. 2GiB (default: what is free, less a margin)', size);
+  command.option('--threads <n>', 'threads that compute (default: the processors that this process may use)', wholeNumber(1, 1024));
+  command.addOption(new Option('--device <name>', 'what computes; auto takes the best there is').choices(['auto', 'cpu', 'cuda']).default('auto'));
+}
+
+/** What the flags say to `Engine.open`. */
+export function engineOptions(flags: EngineFlags, model: string): EngineOptions {
+  const { precision, cpuMemory, threads, device } = flags;
+  return {
+    model,
+    precision,
+    device,
+    ...(cpuMemory === undefined ? {} : { cpuMemory }),
+    ...(threads === undefined ? {} : { threads }),
+  };
+}

@@ -1,0 +1,55 @@
+import { InvalidArgumentError } from 'commander';
+import { parseBytes } from '../library.js';
+
+/** A reader of one flag's value, as commander calls it. What it throws becomes `error: option '--x' argument 'y' is invalid. …`. */
+export type FlagParser<T> = (text: string) => T;
+
+/** Decimal digits only: no hexadecimal, no exponent, no blank. */
+export function wholeNumber(least: number, most = Number.MAX_SAFE_INTEGER): FlagParser<number> {
+  return (text) => {
+    const value = /^[+-]?\d+$/.test(text) ? Number(text) : NaN;
+    if (Number.isSafeInteger(value) && value >= least && value <= most) return value;
+    throw new InvalidArgumentError(`Expected a whole number ${most === Number.MAX_SAFE_INTEGER ? `of at least ${least}` : `from ${least} to ${most}`}.`);
+  };
+}
+
+/** @param expected the range in words, e.g. `above 0 and at most 1` */
+export function decimal(valid: (value: number) => boolean, expected: string): FlagParser<number> {
+  return (text) => {
+    const value = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text) ? Number(text) : NaN;
+    if (Number.isFinite(value) && valid(value)) return value;
+    throw new InvalidArgumentError(`Expected a number ${expected}.`);
+  };
+}
+
+/** A size in bytes. */
+export function size(text: string): number {
+  try {
+    return parseBytes(text);
+  } catch {
+    throw new InvalidArgumentError('Expected a size such as 512MiB, 2GiB, 16GB or plain bytes.');
+  }
+}
+
+export function path(text: string): string {
+  if (text === '') throw new InvalidArgumentError('Expected a path.');
+  return text;
+}
+
+export function stopString(text: string, before: readonly string[] | undefined): readonly string[] {
+  if (text === '') throw new InvalidArgumentError('Expected a string that is not empty.');
+  return [...(before ?? []), text];
+}
+
+/**
+ * One of some values, of which others are known but not available yet: those are refused, never ignored.
+ * @param available what works
+ * @param why said of a known value that does not
+ */
+export function onlyAvailable(available: readonly string[], known: (text: string) => boolean, why: string): FlagParser<string> {
+  return (text) => {
+    if (available.includes(text)) return text;
+    const list = available.join(', ');
+    throw new InvalidArgumentError(known(text) ? `${why}; available: ${list}.` : `Available: ${list}.`);
+  };
+}

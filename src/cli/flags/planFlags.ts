@@ -1,0 +1,50 @@
+import { Option, type Command } from 'commander';
+import { diagonalBlock, rowByRow, zigZagBlock, type Schedule } from '../library.js';
+import { onlyAvailable, wholeNumber } from './parsers.js';
+
+export interface PlanFlags {
+  readonly schedule: 'row' | 'zigzag' | 'diagonal';
+  readonly batchSize?: number;
+  readonly batches?: number;
+}
+
+const SCHEDULES: Readonly<Record<PlanFlags['schedule'], () => Schedule>> = { row: rowByRow, zigzag: zigZagBlock, diagonal: diagonalBlock };
+
+export function scheduleOf(flags: PlanFlags): Schedule {
+  return SCHEDULES[flags.schedule]();
+}
+
+const isSize = (text: string): boolean => /^\d/.test(text);
+const isCompression = (text: string): boolean => ['4bit', '8bit', 'auto'].includes(text);
+const ALL_IN_MEMORY = 'Weights, cache and activations are all kept in main memory so far (see --cpu-memory)';
+
+/**
+ * Memory and plan flags. Of those that ask for another tier, compression or sparsity only the value that changes nothing is taken:
+ * any other is refused with what there is.
+ */
+export function addMemoryFlags(command: Command): void {
+  const add = (flags: string, help: string, fallback: string, known: (text: string) => boolean, why: string): void => {
+    command.addOption(new Option(flags, help).default(fallback).argParser(onlyAvailable([fallback], known, why)));
+  };
+  command.optionsGroup('Memory and compression (one value so far):');
+  add('--gpu-memory <size>', 'most GPU memory', '0', isSize, 'Nothing is computed on a GPU so far');
+  add('--disk <dir>', 'folder for repacked models and spill files', 'none', () => true, ALL_IN_MEMORY);
+  add('--disk-memory <size>', 'most disk space in that folder', '0', isSize, ALL_IN_MEMORY);
+  add('--compress-weights <kind>', 'weights beyond what their file has: none, 4bit, 8bit, auto', 'none', isCompression, 'Weights keep the precision of their file so far');
+  add('--compress-cache <kind>', 'KV cache: none, 4bit, 8bit, auto', 'none', isCompression, 'The KV cache is not compressed so far');
+  add('--sparse-attention <f>', 'fraction of the cache that attention reads', 'off', isSize, 'Attention reads the whole cache so far');
+}
+
+export function addPlanFlags(command: Command): void {
+  command.optionsGroup('Plan:');
+  command.addOption(new Option('--policy <auto|file>', 'how blocks are sized and placed').default('auto').argParser(onlyAvailable(['auto'], () => true, 'Policy files are not read so far')));
+  command.addOption(
+    new Option('--schedule <name>', 'order of the work: row (one batch to its end), zigzag (blocks of batches), diagonal (a finished row is replaced at once)')
+      .choices(Object.keys(SCHEDULES)).default('diagonal'),
+  );
+  command.option('--batch-size <n>', 'most rows in a batch (default: chosen from model and memory)', wholeNumber(1, 4096));
+  command.option('--batches <n>', 'batches that share one pass over the layers (default: 1 while all fits in memory)', wholeNumber(1, 256));
+  command.addOption(
+    new Option('--overlap <on|off>', 'transfers run while something computes').default('on').argParser(onlyAvailable(['on'], (text) => text === 'off', 'Stages always overlap so far')),
+  );
+}

@@ -1,0 +1,134 @@
+import { Option, type Command } from 'commander';
+import type { CommandContext } from './CommandContext.js';
+import { EXIT } from './exitCodes.js';
+import { addEngineFlags, addModelFlag, engineOptions, type EngineFlags } from './flags/modelFlags.js';
+import { path } from './flags/parsers.js';
+import { addMemoryFlags, addPlanFlags, scheduleOf, type PlanFlags } from './flags/planFlags.js';
+import { addSamplingFlags, type SamplingFlags } from './flags/samplingFlags.js';
+import { describeRun, rowProgress } from './generateReport.js';
+import { checkJobFiles, Engine, Job, readModel, readRows, type GenerateOptions, type JobOptions, type JobSummary, type RunStats } from './library.js';
+import { pulledModel, showLoading } from './openModel.js';
+import { ProgressMeter, type ProgressMode } from './ProgressMeter.js';
+import { checkReportPaths, writeStats } from './reportFiles.js';
+import { TraceFile } from './TraceFile.js';
+import { addSwitch, requireFlags } from './flags/commandFlags.js';
+
+interface GenerateFlags extends EngineFlags, SamplingFlags, PlanFlags {
+  readonly input: string;
+  readonly output: string;
+  readonly inputFormat: 'jsonl' | 'text';
+  readonly escapeSpecialTokens: boolean;
+  readonly carryFields: boolean;
+  readonly resume: boolean;
+  readonly retryErrors: boolean;
+  readonly overwrite: boolean;
+  readonly order: 'input' | 'completion';
+  readonly stats?: string;
+  readonly trace?: string;
+  readonly progress: ProgressMode;
+}
+
+export function addGenerate(program: Command, context: CommandContext): void {
+  const command = program.command('generate').description('Answers each row of a file of prompts, one line of JSON a row. A run that was cut off goes on with --resume.');
+  command.optionsGroup('Model and files:');
+  addModelFlag(command);
+  command.addOption(new Option('--input <file|->', 'necessary; rows: one JSON object a line with one of prompt, messages, tokens; - is stdin').argParser(path));
+  command.addOption(new Option('--output <file|->', 'necessary; results, one JSON object a line; - is stdout').argParser(path));
+  command.addOption(new Option('--input-format <format>', 'text: each line is a prompt').choices(['jsonl', 'text']).default('jsonl'));
+  addSwitch(command, '--escape-special-tokens', 'text such as <|im_start|> inside a row is data, not a control token');
+  addSwitch(command, '--carry-fields', "other fields of a row go into its result's `row`");
+  addSamplingFlags(command);
+  addEngineFlags(command);
+  addMemoryFlags(command);
+  addPlanFlags(command);
+  command.optionsGroup('Job:');
+  addSwitch(command, '--resume', 'go on with an output that exists: its rows are not done again');
+  addSwitch(command, '--retry-errors', 'with --resume: do error rows again; they then stand at the end (else they are kept)');
+  addSwitch(command, '--overwrite', 'begin anew over an output that exists (else it is refused)');
+  command.addOption(new Option('--order <order>', 'of the results').choices(['input', 'completion']).default('input'));
+  command.addOption(new Option('--stats <file>', 'write what the run did, as one JSON document (default: none)').argParser(path));
+  command.addOption(new Option('--trace <file>', 'write every task as a Chrome trace, for Perfetto (default: none)').argParser(path));
+  command.addOption(new Option('--progress <when>', 'on stderr; auto: if it is a terminal').choices(['auto', 'on', 'off']).default('auto'));
+  command.action((flags: GenerateFlags) => generate(flags, context));
+}
+
+async function generate(flags: GenerateFlags, context: CommandContext): Promise<void> {
+  requireFlags(flags, 'model', 'input', 'output');
+  const meter = new ProgressMeter(flags.progress, process.stderr);
+  const files = {
+    ...(flags.input === '-' ? {} : { input: flags.input }),
+    ...(flags.output === '-' ? {} : { output: flags.output }),
+  };
+  const { resume, retryErrors, overwrite } = flags;
+  // What can be refused at once is refused before a model is fetched or read.
+  await checkReportPaths({ ...files, stats: flags.stats, trace: flags.trace });
+  await checkJobFiles({ ...files, resume, retryErrors, overwrite });
+
+  let job: Job | undefined;
+  let engine: Engine | undefined;
+  let trace: TraceFile | undefined;
+  let stats: RunStats | undefined;
+  try {
+    const model = await pulledModel(flags.model, context.signal, meter);
+    const { files: modelFiles } = await readModel(model);
+    const options: GenerateOptions = {
+      ...rowOptions(flags),
+      signal: context.signal,
+      onProgress: (progress) => meter.show('rows', rowProgress(progress, job?.totalRows, job?.keptRows ?? 0)),
+      onStats: (final) => {
+        stats = final;
+      },
+      ...(flags.trace === undefined ? {} : { onTrace: (event) => trace?.add(event) }),
+    };
+    job = await Job.open({ ...jobOptions(flags), modelFiles, generate: options });
+    engine = await Engine.open({ ...engineOptions(flags, model), ...batchOptions(flags), signal: context.signal, onLoad: showLoading(meter) });
+    if (flags.trace !== undefined) trace = new TraceFile(flags.trace);
+    const start = performance.now();
+    const schedule = scheduleOf(flags);
+    const running = engine;
+    const summary = await job.run({ generate: (rows, rowsOptions) => running.generate(rows, { ...rowsOptions, schedule }) });
+    meter.stop();
+    context.say(describeRun(summary, stats, (performance.now() - start) / 1000));
+    context.exitCode = hasErrors(summary) ? EXIT.rowErrors : EXIT.fine;
+  } finally {
+    meter.stop();
+    await engine?.close();
+    try {
+      await job?.close();
+    } finally {
+      trace?.close();
+      if (flags.stats !== undefined && stats !== undefined) await writeStats(flags.stats, stats);
+    }
+  }
+}
+
+function hasErrors({ failed, keptFailed }: JobSummary): boolean {
+  return failed + keptFailed > 0;
+}
+
+function rowOptions(flags: GenerateFlags): GenerateOptions {
+  const { maxNewTokens, temperature, topP, topK, minP, repetitionPenalty, seed, stop, ignoreEos, logprobs, escapeSpecialTokens, order } = flags;
+  return {
+    maxNewTokens, temperature, topP, topK, minP, repetitionPenalty, seed, ignoreEos, escapeSpecialTokens, order,
+    ...(stop === undefined ? {} : { stop }),
+    ...(logprobs === undefined ? {} : { logprobs }),
+  };
+}
+
+function jobOptions(flags: GenerateFlags): JobOptions {
+  const { input, output, inputFormat, carryFields, resume, retryErrors, overwrite, precision } = flags;
+  return {
+    input: input === '-' ? readRows(process.stdin, { format: inputFormat, carryFields, name: 'standard input' }) : input,
+    output: output === '-' ? process.stdout : output,
+    inputFormat,
+    carryFields,
+    resume,
+    retryErrors,
+    overwrite,
+    identity: { precision },
+  };
+}
+
+function batchOptions({ batchSize, batches }: GenerateFlags): { batchSize?: number; batches?: number } {
+  return { ...(batchSize === undefined ? {} : { batchSize }), ...(batches === undefined ? {} : { batches }) };
+}

@@ -1,0 +1,24 @@
+import { resolveModel } from './library.js';
+import type { ProgressMeter } from './ProgressMeter.js';
+
+const MIB = 2 ** 20;
+
+/** The path of a model, which is fetched first if it is an id that `pull` knows. */
+export function pulledModel(idOrPath: string, signal: AbortSignal, meter: ProgressMeter): Promise<string> {
+  return resolveModel(idOrPath, {
+    signal,
+    onProgress: ({ model, source, bytes, totalBytes }) =>
+      meter.show(`fetching ${model}`, {
+        done: Math.ceil(bytes / MIB),
+        total: Math.ceil(totalBytes / MIB),
+        words: `MiB from ${source}`,
+      }),
+  });
+}
+
+/** For `Engine.open`: shows how much of the weights is loaded. */
+export function showLoading(meter: ProgressMeter): (bytes: number, totalBytes: number) => void {
+  return (bytes, totalBytes) => {
+    meter.show('loading weights', { done: Math.ceil(bytes / MIB), total: Math.ceil(totalBytes / MIB), words: 'MiB' });
+  };
+}

@@ -1,0 +1,77 @@
+import { isUtf8 } from 'node:buffer';
+import type { Command } from 'commander';
+import type { CommandContext } from './CommandContext.js';
+import { EXIT } from './exitCodes.js';
+import { addModelFlag, type ModelFlags } from './flags/modelFlags.js';
+import { createTokenizer, InterruptedError, isBlank, isJsonObject, openLines, parseRow, readModel, StreamWriter, type Tokenizer } from './library.js';
+import { pulledModel } from './openModel.js';
+import { ProgressMeter } from './ProgressMeter.js';
+import { addSwitch, requireFlags } from './flags/commandFlags.js';
+
+interface TokenizeFlags extends ModelFlags {
+  /** Commander turns `--no-special-tokens` into this. */
+  readonly specialTokens: boolean;
+  readonly escapeSpecialTokens: boolean;
+}
+
+const MAX_LINE_BYTES = 64 * 2 ** 20;
+
+export function addTokenize(program: Command, context: CommandContext): void {
+  const command = program
+    .command('tokenize')
+    .description('Turns text into token ids: lines {"id","text"} on stdin, lines {"id","tokens"} on stdout. A bad line becomes {"id","error"}.');
+  addModelFlag(command);
+  command.option('--no-special-tokens', 'add no begin token, nor what else the model puts round a text (default: they are added)');
+  addSwitch(command, '--escape-special-tokens', 'text such as <|im_start|> is data, not a control token');
+  command.action((flags: TokenizeFlags) => tokenize(flags, context));
+}
+
+async function tokenize(flags: TokenizeFlags, context: CommandContext): Promise<void> {
+  requireFlags(flags, 'model');
+  const meter = new ProgressMeter('auto', process.stderr);
+  const model = await pulledModel(flags.model, context.signal, meter).finally(() => meter.stop());
+  const source = await readModel(model);
+  const tokenizer = createTokenizer(source.tokenizer, source.decoder.vocabularySize);
+  const out = new StreamWriter(process.stdout, 'standard output');
+  const stop = (): void => void process.stdin.destroy(new InterruptedError(context.signal.reason));
+  context.signal.addEventListener('abort', stop);
+  try {
+    for await (const line of openLines(process.stdin, MAX_LINE_BYTES, 'standard input')) {
+      if (line.bytes !== undefined && isBlank(line.bytes)) continue;
+      const result = tokenizeLine(line.bytes, line.number, tokenizer, flags);
+      if (result.error !== undefined) context.exitCode = EXIT.rowErrors;
+      await out.write(`${JSON.stringify(result)}\n`);
+    }
+  } catch (error) {
+    throw context.signal.aborted ? new InterruptedError(context.signal.reason) : error;
+  } finally {
+    context.signal.removeEventListener('abort', stop);
+  }
+  await out.close();
+}
+
+interface TokenizedLine {
+  readonly id: string | number;
+  readonly tokens?: readonly number[];
+  readonly error?: { readonly code: string; readonly message: string };
+}
+
+function tokenizeLine(bytes: Buffer | undefined, number: number, tokenizer: Tokenizer, flags: TokenizeFlags): TokenizedLine {
+  const bad = (id: string | number, code: string, message: string): TokenizedLine => ({ id, error: { code, message } });
+  if (bytes === undefined) return bad(number, 'too-long', `line ${number}: found more than ${MAX_LINE_BYTES} bytes`);
+  if (!isUtf8(bytes)) return bad(number, 'invalid-json', `line ${number}: found bytes that are no UTF-8, expected UTF-8`);
+  let value: unknown;
+  try {
+    value = JSON.parse(bytes.toString('utf8'));
+  } catch (error) {
+    return bad(number, 'invalid-json', `line ${number}: ${error instanceof Error ? error.message : String(error)}`);
+  }
+  if (!isJsonObject(value)) return bad(number, 'invalid-row', `line ${number}: expected an object {"id","text"}`);
+  const { text } = value;
+  // The same rules for ids as in rows of prompts.
+  const row = parseRow({ id: value['id'], prompt: '' }, number, false);
+  const id = row.id ?? number;
+  if ('error' in row) return bad(id, row.error.code, row.error.message);
+  if (typeof text !== 'string') return bad(id, 'invalid-row', 'text: expected a string');
+  return { id, tokens: tokenizer.encode(text, { specialTokens: flags.specialTokens, parseSpecial: !flags.escapeSpecialTokens }) };
+}

@@ -1,0 +1,65 @@
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { readdir, readFile, rm } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { main as rxjsPipeline } from '../../examples/01-rxjs-pipeline.js';
+import { main as etlJob } from '../../examples/02-etl-job.js';
+import { main as customSchedule } from '../../examples/03-custom-schedule.js';
+import { tinyChatModel } from '../support/tinyChatModel.js';
+
+/** The examples on a tiny random model: what they say means nothing, how they work is checked. */
+describe('examples', () => {
+  let model: Awaited<ReturnType<typeof tinyChatModel>>;
+  let print: jest.SpiedFunction<typeof console.log>;
+
+  beforeAll(async () => {
+    model = await tinyChatModel();
+    print = jest.spyOn(console, 'log').mockImplementation(() => undefined);
+  });
+  afterAll(async () => {
+    print.mockRestore();
+    await model[Symbol.asyncDispose]();
+  });
+
+  test('all of them are tested here', async () => {
+    const names: string[] = await readdir('examples');
+    expect(names.filter((name) => name.endsWith('.ts')).sort()).toEqual(['01-rxjs-pipeline.ts', '02-etl-job.ts', '03-custom-schedule.ts']);
+  });
+
+  test('the RxJS pipeline answers every review, in order', async () => {
+    const results = await rxjsPipeline(model.path);
+    expect(results.map(({ id, error }) => [id, error])).toEqual([[1, undefined], [2, undefined], [3, undefined]]);
+    for (const { usage } of results) expect(usage.completionTokens).toBeLessThanOrEqual(8);
+    expect(print).toHaveBeenCalledWith(expect.stringMatching(/^1: /));
+  });
+
+  test('the ETL job writes a line for every ticket, the bad one with its error', async () => {
+    const file = await etlJob(model.path);
+    const lines = (await readFile(file, 'utf8')).trim().split('\n').map((line) => JSON.parse(line) as { ticket: number; team?: string; error?: string });
+    expect(lines.map(({ ticket }) => ticket).sort()).toEqual([4711, 4712, 4713, 4714]);
+    expect(lines.filter(({ error }) => error !== undefined)).toEqual([{ ticket: 4713, error: 'the ticket has no text' }]);
+    await rm(dirname(file), { recursive: true });
+  });
+
+  test('the custom schedule changes the order of work and no answer', async () => {
+    const { plain, custom } = await customSchedule(model.path);
+    expect(plain).toHaveLength(6);
+    expect(plain.every(({ error }) => error === undefined)).toBe(true);
+    expect(custom).toEqual(plain);
+    expect(print).toHaveBeenCalledWith(expect.stringContaining('shortest first, diagonal'));
+  });
+});
+
+describe('prompts.jsonl', () => {
+  test('holds at least 40 tasks, each with its own id and its own limit', async () => {
+    const lines = (await readFile('examples/prompts.jsonl', 'utf8')).trim().split('\n');
+    const rows = lines.map((line) => JSON.parse(line) as { id: string; messages: { role: string; content: string }[]; maxNewTokens: number });
+    expect(rows.length).toBeGreaterThanOrEqual(40);
+    expect(new Set(rows.map(({ id }) => id)).size).toBe(rows.length);
+    for (const { id, messages, maxNewTokens } of rows) {
+      expect(id).toMatch(/^[a-z]+\/[a-z0-9-]+$/);
+      expect(messages.at(-1)).toMatchObject({ role: 'user', content: expect.stringMatching(/\S{2}/) });
+      expect(maxNewTokens).toBeGreaterThan(0);
+      expect(maxNewTokens).toBeLessThanOrEqual(128);
+    }
+  });
+});

@@ -1,0 +1,314 @@
+import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
+import { PassThrough } from 'node:stream';
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { InterruptedError } from '../../src/errors/InterruptedError.js';
+import { JobFileError } from '../../src/errors/JobFileError.js';
+import { UsageError } from '../../src/errors/UsageError.js';
+import { readRows } from '../../src/jobs/readRows.js';
+import { runJob, type RunJobOptions } from '../../src/jobs/runJob.js';
+import type { RowInput } from '../../src/Row.js';
+import { byIndex, readResults, temporaryFolder, writeLines } from './support/files.js';
+import { StubEngine } from './support/stubEngine.js';
+
+const path = temporaryFolder();
+let names = 0;
+
+/** Fresh names for an input of these lines and an output. */
+function files(lines: readonly unknown[]): { input: string; output: string } {
+  names += 1;
+  const input = path(`in-${names}.jsonl`);
+  writeLines(input, lines);
+  return { input, output: path(`out-${names}.jsonl`) };
+}
+
+async function failure(run: Promise<unknown>): Promise<Error> {
+  try {
+    await run;
+  } catch (error) {
+    return error as Error;
+  }
+  throw new Error('expected the job to fail');
+}
+
+const prompts = (count: number): RowInput[] => Array.from({ length: count }, (_, at) => ({ id: `row-${at}`, prompt: `prompt ${at}` }));
+
+describe('a job', () => {
+  test('writes one line a row, in CONTRACT order of keys', async () => {
+    const { input, output } = files([{ id: 'a', prompt: 'x', source: { page: 1 } }, '', 'no json', { prompt: 'y' }]);
+    const summary = await runJob({ engine: new StubEngine(), input, output, carryFields: true });
+    expect(summary).toEqual({ rows: 3, done: 3, failed: 1, kept: 0, keptFailed: 0 });
+    const lines = readFileSync(output, 'utf8').split('\n');
+    expect(lines[0]).toBe('{"id":"a","index":0,"text":"X","tokens":[88],"finishReason":"stop","usage":{"promptTokens":1,"completionTokens":1},"row":{"source":{"page":1}}}');
+    expect(JSON.parse(lines[1] ?? '')).toMatchObject({ id: 3, index: 1, text: '', tokens: [], finishReason: 'error', error: { code: 'invalid-json' } });
+    expect(JSON.parse(lines[2] ?? '')).toMatchObject({ id: 4, index: 2, text: 'Y' });
+    expect(lines).toHaveLength(4);
+    expect(readdirSync(path('.')).filter((name) => name.startsWith('out-1'))).toEqual(['out-1.jsonl', 'out-1.jsonl.job.json']);
+  });
+
+  test('an id that an earlier row has is an error of the later row, over a resume too', async () => {
+    const { input, output } = files([{ id: 'a', prompt: 'x' }, { id: 2.5, prompt: 'y' }, { id: 'a', prompt: 'z', k: 1 }, { prompt: 'w' }, { id: 4, prompt: 'v' }, { id: '4', prompt: 'u' }]);
+    await runJob({ engine: new StubEngine(), input, output, carryFields: true });
+    const whole = readFileSync(output, 'utf8');
+    expect(readResults(output).map(({ error }) => error?.code)).toEqual([undefined, undefined, 'duplicate-id', undefined, 'duplicate-id', undefined]);
+    expect(readResults(output)[2]).toMatchObject({ id: 'a', index: 2, row: { k: 1 } });
+    truncateSync(output, whole.indexOf('\n') + 1);
+    await runJob({ engine: new StubEngine(), input, output, carryFields: true, resume: true });
+    expect(readFileSync(output, 'utf8')).toBe(whole);
+  });
+
+  test('rows from an iterable without ids, results to a stream', async () => {
+    const output = new PassThrough();
+    const text = (async (): Promise<string> => {
+      let all = '';
+      for await (const chunk of output.setEncoding('utf8')) all += String(chunk);
+      return all;
+    })();
+    const summary = await runJob({ engine: new StubEngine(), input: [{ prompt: 'a' }, { prompt: 'b' }], output });
+    output.end();
+    expect(summary).toMatchObject({ rows: 2, done: 2 });
+    expect((await text).split('\n').slice(0, 2).map((line) => JSON.parse(line) as unknown)).toMatchObject([{ id: 1, index: 0, text: 'A' }, { id: 2, index: 1, text: 'B' }]);
+  });
+
+  test('an empty input gives an empty output', async () => {
+    const { input, output } = files([]);
+    expect(await runJob({ engine: new StubEngine(), input, output })).toEqual({ rows: 0, done: 0, failed: 0, kept: 0, keptFailed: 0 });
+    expect(readFileSync(output, 'utf8')).toBe('');
+    expect(await runJob({ engine: new StubEngine(), input, output, resume: true })).toMatchObject({ rows: 0 });
+  });
+
+  test('carried fields that JSON cannot write become an error of their row', async () => {
+    const cycle: Record<string, unknown> = {};
+    cycle['self'] = cycle;
+    const { output } = files([]);
+    const summary = await runJob({ engine: new StubEngine(), input: [{ prompt: 'a', carry: cycle }, { prompt: 'b', carry: { big: 1n } }, { prompt: 'c' }], output });
+    expect(summary).toMatchObject({ done: 3, failed: 2 });
+    expect(readResults(output).map(({ error }) => error?.code)).toEqual(['invalid-row', 'invalid-row', undefined]);
+  });
+
+  test('an engine that fails leaves the rows before, and an engine that fails at once leaves nothing changed', async () => {
+    const { input, output } = files(prompts(10));
+    expect((await failure(runJob({ engine: new StubEngine({ failAt: 6, width: 2 }), input, output }))).message).toContain('the stub failed');
+    const indexes = readResults(output).map(({ index }) => index);
+    expect(indexes.length).toBeGreaterThan(0);
+    expect(indexes).toEqual(indexes.map((_, at) => at));
+    expect(existsSync(`${output}.lock`)).toBe(false);
+
+    const fresh = files(prompts(3));
+    const refusing = { generate: (): never => { throw new UsageError('no'); } };
+    expect((await failure(runJob({ engine: refusing, ...fresh }))).message).toBe('no');
+    expect([fresh.output, `${fresh.output}.job.json`, `${fresh.output}.lock`].map((name) => existsSync(name))).toEqual([false, false, false]);
+  });
+
+  test('an engine that loses a row or answers one twice is an error, not a silent gap', async () => {
+    const engine = new StubEngine();
+    const losing = { async *generate(rows: AsyncIterable<RowInput>) { for await (const result of engine.generate(rows)) if (result.index !== 1) yield result; } };
+    const doubling = { async *generate(rows: AsyncIterable<RowInput>) { for await (const result of engine.generate(rows)) { yield result; yield result; } } };
+    expect((await failure(runJob({ engine: losing, ...files(prompts(3)) }))).message).toContain('1 rows unanswered');
+    expect((await failure(runJob({ engine: doubling, ...files(prompts(3)) }))).message).toContain('answered row 0 with id "row-0", which it does not have');
+  });
+
+  test('an abort ends the run although the input sleeps; what was finished is written', async () => {
+    const { output } = files([]);
+    const controller = new AbortController();
+    const sleeping = new PassThrough();
+    sleeping.write('{"prompt":"a"}\n{"prompt":"b"}\n');
+    setTimeout(() => controller.abort(), 50);
+    const error = await failure(runJob({ engine: new StubEngine({ width: 1 }), input: readRows(sleeping), output, generate: { signal: controller.signal } }));
+    expect(error).toBeInstanceOf(InterruptedError);
+    expect(readResults(output)).toHaveLength(2);
+    expect(existsSync(`${output}.lock`)).toBe(false);
+  });
+
+  test('a read error in mid-input is a JobFileError, and what was finished is written', async () => {
+    const { output } = files([]);
+    async function* failing(): AsyncGenerator<Buffer> {
+      for (let at = 0; at < 20; at += 1) yield Buffer.from(`{"prompt":"p${at}"}\n`);
+      throw Object.assign(new Error('read'), { code: 'EIO' });
+    }
+    const error = await failure(runJob({ engine: new StubEngine({ width: 2 }), input: readRows(failing()), output }));
+    expect(error).toBeInstanceOf(JobFileError);
+    expect(readResults(output).length).toBeGreaterThanOrEqual(18);
+  });
+});
+
+describe('what is refused', () => {
+  const begun = async (change: Partial<RunJobOptions> = {}): Promise<{ input: string; output: string }> => {
+    const names = files(prompts(4));
+    await runJob({ engine: new StubEngine(), ...names, ...change });
+    truncateSync(names.output, readFileSync(names.output, 'utf8').indexOf('\n') + 1);
+    return names;
+  };
+  const untouched = async (names: { output: string }, run: Promise<unknown>): Promise<string> => {
+    const before = readFileSync(names.output, 'utf8');
+    const error = await failure(run);
+    expect(error).toBeInstanceOf(UsageError);
+    expect(readFileSync(names.output, 'utf8')).toBe(before);
+    expect(existsSync(`${names.output}.lock`)).toBe(false);
+    return error.message;
+  };
+
+  test('an existing output, unless it is resumed or overwritten', async () => {
+    const names = await begun();
+    expect(await untouched(names, runJob({ engine: new StubEngine(), ...names }))).toContain('--resume goes on with it, --overwrite begins anew');
+    await runJob({ engine: new StubEngine(), ...names, overwrite: true, generate: { maxNewTokens: 7 } });
+    expect(readResults(names.output)).toHaveLength(4);
+    await runJob({ engine: new StubEngine(), ...names, resume: true, generate: { maxNewTokens: 7 } });
+  });
+
+  test('options that contradict each other', async () => {
+    const names = await begun();
+    expect(await untouched(names, runJob({ engine: new StubEngine(), ...names, resume: true, overwrite: true }))).toContain('contradict');
+    expect(await untouched(names, runJob({ engine: new StubEngine(), ...names, retryErrors: true }))).toContain('--retry-errors goes with --resume');
+    expect(await untouched(names, runJob({ engine: new StubEngine(), input: names.output, output: names.output, overwrite: true }))).toContain('both input and output');
+    expect((await failure(runJob({ engine: new StubEngine(), input: names.input, output: new PassThrough(), resume: true }))).message).toContain('--resume needs');
+  });
+
+  test.each<[string, Partial<RunJobOptions>]>([
+    ['temperature (was 0, is 0.5)', { generate: { temperature: 0.5 } }],
+    ['maxNewTokens (was 128, is 3)', { generate: { maxNewTokens: 3 } }],
+    ['seed (was 0, is 1)', { generate: { seed: 1 } }],
+    ['stop (was [], is ["x"])', { generate: { stop: ['x'] } }],
+    ['logprobs (was null, is 2)', { generate: { logprobs: 2 } }],
+    ['precision (was not set, is "float32")', { identity: { precision: 'float32' } }],
+    ['inputFormat (was "jsonl", is "text")', { inputFormat: 'text' }],
+    ['carryFields (was false, is true)', { carryFields: true }],
+  ])('a resumed run with another %s', async (difference, change) => {
+    const names = await begun();
+    expect(await untouched(names, runJob({ engine: new StubEngine(), ...names, resume: true, ...change }))).toContain(difference);
+  });
+
+  test('defaults given explicitly, order and progress make no difference', async () => {
+    const names = await begun();
+    const summary = await runJob({
+      engine: new StubEngine(), ...names, resume: true,
+      generate: { temperature: 0, maxNewTokens: 128, topP: 1, topK: 0, minP: 0, seed: 0, stop: [], order: 'completion', onProgress: () => undefined },
+    });
+    expect(summary).toMatchObject({ kept: 1, done: 3 });
+  });
+
+  test('a resumed run with another input: a row changed, one added, one id changed in a stream', async () => {
+    const names = await begun();
+    const original = readFileSync(names.input, 'utf8');
+    writeFileSync(names.input, original.replace('prompt 3', 'prompt X'));
+    expect(await untouched(names, runJob({ engine: new StubEngine(), ...names, resume: true }))).toContain('the input');
+    writeFileSync(names.input, `${original}{"prompt":"more"}\n`);
+    expect(await untouched(names, runJob({ engine: new StubEngine(), ...names, resume: true }))).toMatch(/the input \(had \d+ bytes, has \d+\)/);
+    writeFileSync(names.input, original);
+    expect(await untouched(names, runJob({ engine: new StubEngine(), input: prompts(4), output: names.output, resume: true }))).toContain('was a file, is a stream');
+
+    const { output } = files([]);
+    const stream = (rows: RowInput[]): RunJobOptions => ({ engine: new StubEngine(), input: rows, output, resume: true });
+    await runJob(stream(prompts(4)));
+    expect(await untouched({ output }, runJob(stream([{ id: 'row-0', prompt: 'other' }, ...prompts(4).slice(1)])))).toContain('the input');
+    expect(await untouched({ output }, runJob(stream([...prompts(3), { id: 'other', prompt: 'prompt 3' }])))).toContain('row 3 of the input has the id "other"');
+    expect(await untouched({ output }, runJob(stream(prompts(3))))).toContain('the output holds 1 with a higher index');
+    expect(await runJob(stream(prompts(6)))).toMatchObject({ rows: 6, kept: 4, done: 2 });
+  });
+
+  test('a resumed run with another model, told by content and not by place', async () => {
+    const [one, two] = [path('model-a.gguf'), path('model-b.gguf')];
+    writeFileSync(one, 'weights');
+    writeFileSync(two, 'other weights');
+    const folder = path('moved');
+    const moved = `${folder}/model-a.gguf`;
+    mkdirSync(folder);
+    writeFileSync(moved, 'weights');
+    const names = await begun({ modelFiles: [one] });
+    expect(await untouched(names, runJob({ engine: new StubEngine(), ...names, resume: true, modelFiles: [two] }))).toContain('the model (model-a.gguf), the model (model-b.gguf)');
+    writeFileSync(one, 'Weights');
+    expect(await untouched(names, runJob({ engine: new StubEngine(), ...names, resume: true, modelFiles: [one] }))).toContain('the model (model-a.gguf)');
+    expect(await runJob({ engine: new StubEngine(), ...names, resume: true, modelFiles: [moved] })).toMatchObject({ done: 3 });
+  });
+
+  test('an output without a record, one that holds something else, one that holds a row twice', async () => {
+    const { input, output } = files(prompts(2));
+    writeFileSync(output, '{"id":1,"index":0,"finishReason":"stop"}\n');
+    expect(await untouched({ output }, runJob({ engine: new StubEngine(), input, output, resume: true }))).toContain('there is no');
+    const names = await begun();
+    appendFileSync(names.output, 'not a result\n');
+    const foreign = await failure(runJob({ engine: new StubEngine(), ...names, resume: true }));
+    expect(foreign).toBeInstanceOf(JobFileError);
+    expect(foreign.message).toContain('line 2: found something else than a result');
+    const twice = await begun();
+    appendFileSync(twice.output, readFileSync(twice.output));
+    expect((await failure(runJob({ engine: new StubEngine(), ...twice, resume: true }))).message).toContain('index 0 stands twice');
+    writeFileSync(`${twice.output}.job.json`, '{"format":"other"}');
+    expect((await failure(runJob({ engine: new StubEngine(), ...twice, resume: true }))).message).toContain('.job.json: found something else');
+  });
+
+  test('a second job on one output while the first runs', async () => {
+    const { input, output } = files(prompts(3));
+    const first = runJob({ engine: new StubEngine({ delay: () => 100 }), input, output });
+    await new Promise((resolve) => setTimeout(resolve, 60));
+    const second = await failure(runJob({ engine: new StubEngine(), input, output, resume: true }));
+    expect(second).toBeInstanceOf(UsageError);
+    expect(second.message).toContain(`is in use by process ${process.pid}`);
+    await first;
+    expect(readResults(output)).toHaveLength(3);
+  });
+
+  test('files that are missing', async () => {
+    const { input, output } = files([]);
+    const missing = await failure(runJob({ engine: new StubEngine(), input: path('none.jsonl'), output }));
+    expect(missing).toBeInstanceOf(JobFileError);
+    expect(missing.message).toContain('none.jsonl: cannot be read: no such file');
+    expect((await failure(runJob({ engine: new StubEngine(), input: path('.'), output }))).message).toContain('it is a folder');
+    expect((await failure(runJob({ engine: new StubEngine(), input, output: path('none/out.jsonl') }))).message).toContain('there is no folder');
+    expect(existsSync(output)).toBe(false);
+  });
+});
+
+describe('resume', () => {
+  test('--retry-errors does the error rows again, and only those', async () => {
+    const { output } = files([]);
+    const rows = (good: boolean): RowInput[] => [
+      { id: 'a', prompt: 'x' }, good ? { id: 'b', prompt: 'y' } : { id: 'b', error: { code: 'memory', message: 'no room' } }, { id: 'c', prompt: 'z' },
+    ];
+    await runJob({ engine: new StubEngine(), input: rows(false), output });
+    const kept = await runJob({ engine: new StubEngine(), input: rows(true), output, resume: true });
+    expect(kept).toEqual({ rows: 3, done: 0, failed: 0, kept: 3, keptFailed: 1 });
+    appendFileSync(output, '{"id":"torn');
+    const engine = new StubEngine();
+    const retried = await runJob({ engine, input: rows(true), output, resume: true, retryErrors: true });
+    expect(retried).toEqual({ rows: 3, done: 1, failed: 0, kept: 2, keptFailed: 0 });
+    expect(engine.admitted).toEqual(['b']);
+    expect(readResults(output).map(({ index, text }) => [index, text])).toEqual([[0, 'X'], [2, 'Z'], [1, 'Y']]);
+  });
+
+  test('after a kill at any byte of the output: the same rows, each once, and only the missing ones are done again', async () => {
+    const lines = ['', ...prompts(9).map((row, at) => ({ ...row, prompt: 'é"\\\n'.repeat(at) + String(at) })), 'broken', { id: 'row-3', prompt: 'double' }];
+    const { input, output } = files(lines);
+    const options = { input, output, generate: { order: 'completion' as const } };
+    let seed = 1;
+    const delay = (): number => (seed = (seed * 16807) % 2147483647) % 3;
+    await runJob({ engine: new StubEngine({ delay }), ...options });
+    const whole = readFileSync(output);
+    const expected = byIndex(readResults(output));
+    expect(expected).toHaveLength(11);
+    await fc.assert(
+      fc.asyncProperty(fc.integer({ min: 0, max: whole.length }), fc.constantFrom('input' as const, 'completion' as const), async (cut, order) => {
+        writeFileSync(output, whole.subarray(0, cut));
+        const wholeLines = whole.subarray(0, cut).filter((byte) => byte === 0x0a).length;
+        const engine = new StubEngine();
+        const summary = await runJob({ engine, ...options, resume: true, generate: { order } });
+        expect(summary).toMatchObject({ rows: 11, kept: wholeLines, done: 11 - wholeLines });
+        expect(engine.admitted).toHaveLength(11 - wholeLines);
+        expect(byIndex(readResults(output))).toEqual(expected);
+        expect(readFileSync(output).subarray(0, whole.subarray(0, cut).lastIndexOf(0x0a) + 1).equals(whole.subarray(0, whole.subarray(0, cut).lastIndexOf(0x0a) + 1))).toBe(true);
+      }),
+      { numRuns: 150 },
+    );
+  });
+
+  test('a resumed job in order of input equals the uninterrupted one byte for byte', async () => {
+    const { input, output } = files(prompts(12));
+    await runJob({ engine: new StubEngine(), input, output });
+    const whole = readFileSync(output);
+    for (const cut of [0, 1, 500, whole.length - 1, whole.length]) {
+      writeFileSync(output, whole.subarray(0, cut));
+      await runJob({ engine: new StubEngine(), input, output, resume: true });
+      expect(readFileSync(output).equals(whole)).toBe(true);
+    }
+  });
+});

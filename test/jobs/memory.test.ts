@@ -1,0 +1,60 @@
+import { Writable } from 'node:stream';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { expect, test } from '@jest/globals';
+import { readRows } from '../../src/jobs/readRows.js';
+import { runJob } from '../../src/jobs/runJob.js';
+import { StubEngine } from './support/stubEngine.js';
+
+const ROWS = 300_000;
+
+setFlagsFromString('--expose-gc');
+const collectGarbage = runInNewContext('gc') as () => void;
+
+/** Lines, made as they are read. */
+async function* lines(): AsyncGenerator<Buffer> {
+  for (let at = 0; at < ROWS; at += 500) {
+    yield Buffer.from(Array.from({ length: 500 }, (_, row) => `{"prompt":"prompt ${at + row}"}\n`).join(''));
+  }
+}
+
+test('memory does not grow with the rows of a job', async () => {
+  let rows = 0;
+  const heaps: number[] = [];
+  const output = new Writable({
+    write: (chunk: Buffer, _encoding, done) => {
+      for (const byte of chunk) if (byte === 0x0a) rows += 1;
+      if (rows >= heaps.length * (ROWS / 10)) {
+        collectGarbage();
+        const { heapUsed, arrayBuffers } = process.memoryUsage();
+        heaps.push(heapUsed + arrayBuffers);
+      }
+      done();
+    },
+  });
+  const summary = await runJob({ engine: new StubEngine({ width: 8 }), input: readRows(lines()), output });
+  expect(summary).toMatchObject({ rows: ROWS, done: ROWS, failed: 0 });
+  expect(rows).toBe(ROWS);
+  // The stub's own list of ids takes some 10 bytes a row; a row kept alive would take hundreds.
+  const growth = Math.max(...heaps.slice(-3)) - Math.min(...heaps.slice(2, 5));
+  expect(growth).toBeLessThan(ROWS * 30);
+}, 120_000);
+
+test('a consumer that stops taking rows stops the reading of the input', async () => {
+  let read = 0;
+  async function* counted(): AsyncGenerator<Buffer> {
+    for await (const chunk of lines()) {
+      read += chunk.length;
+      yield chunk;
+    }
+  }
+  const stuck = new Writable({ highWaterMark: 1000, write: () => undefined });
+  const job = runJob({ engine: new StubEngine({ width: 4 }), input: readRows(counted()), output: stuck });
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  const after = read;
+  expect(after).toBeLessThan(100_000);
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  expect(read).toBe(after);
+  stuck.destroy();
+  await expect(job).rejects.toThrow('the stream was closed');
+});

@@ -1,0 +1,37 @@
+import { describe, expect, test } from '@jest/globals';
+import { fixtureModels } from '../../support/model/fixtureModels.js';
+import { PlainDecoder } from '../../support/model/PlainDecoder.js';
+
+/** float32 there against float64 here. */
+const TOLERANCE = 3e-4;
+
+// Specs and bindings mean what transformers computes: run by a plain decoder, without the addon.
+describe('each tiny model computes what transformers does', () => {
+  for (const model of fixtureModels) {
+    test(model.name, async () => {
+      await model.use((source) => {
+        const decoder = new PlainDecoder(source);
+        for (const row of model.rows) {
+          const text = [...row.tokens, ...row.greedy];
+          const all = decoder.logits(text);
+          const last = all[row.tokens.length - 1];
+          row.logits?.forEach((logit, id) => expect(Math.abs(logit - (last?.[id] ?? NaN))).toBeLessThan(TOLERANCE));
+          row.scores.forEach((score, i) => expect(Math.abs(score - logProbability(all[i], text[i + 1]))).toBeLessThan(TOLERANCE));
+          row.greedy.forEach((id, step) => {
+            if ((row.margins[step] ?? 0) > 2 * TOLERANCE) expect(argMax(all[row.tokens.length - 1 + step])).toBe(id);
+          });
+        }
+      });
+    });
+  }
+});
+
+function logProbability(logits: Float64Array | undefined, token: number | undefined): number {
+  const most = Math.max(...(logits ?? []));
+  const total = (logits ?? new Float64Array()).reduce((all, logit) => all + Math.exp(logit - most), 0);
+  return (logits?.[token ?? -1] ?? NaN) - most - Math.log(total);
+}
+
+function argMax(logits: Float64Array | undefined): number {
+  return logits?.indexOf(Math.max(...logits)) ?? -1;
+}

@@ -1,0 +1,119 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { InterruptedError } from '../../../src/errors/InterruptedError.js';
+import { hubSource } from '../../../src/model/pull/hubSource.js';
+import { pullModel } from '../../../src/model/pull/pullModel.js';
+import { CONTENTS, MODEL, temporaryFolder } from './pullFixtures.js';
+
+/** A hub on the loopback interface: it answers ranged requests for one file. `cut` ends each longer answer after so many bytes. */
+class LoopbackHub {
+  readonly requests: string[] = [];
+  contents: Buffer = CONTENTS;
+  cut = Infinity;
+  silent = false;
+  #server: Server | undefined;
+
+  async start(): Promise<string> {
+    const server = createServer((request, response) => { this.#answer(request, response); });
+    this.#server = server;
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  }
+
+  async stop(): Promise<void> {
+    this.#server?.closeAllConnections();
+    await new Promise((resolve) => this.#server?.close(resolve));
+  }
+
+  #answer(request: IncomingMessage, response: ServerResponse): void {
+    this.requests.push(`${String(request.url)} ${String(request.headers.range)}`);
+    if (this.silent) return;
+    if (request.url !== `/${MODEL.hub.repo}/resolve/${MODEL.hub.revision}/${MODEL.hub.path}`) {
+      response.writeHead(404, { 'X-Error-Code': 'EntryNotFound' }).end();
+      return;
+    }
+    const size = this.contents.length;
+    const range = /^bytes=(\d+)-(\d+)$/.exec(request.headers.range ?? '');
+    const [first, last] = range === null ? [0, size - 1] : [Number(range[1]), Number(range[2])];
+    const body = this.contents.subarray(first, last + 1);
+    response.writeHead(range === null ? 200 : 206, {
+      ETag: '"abc"',
+      'Content-Length': body.length,
+      ...(range === null ? {} : { 'Content-Range': `bytes ${first}-${last}/${size}` }),
+    });
+    if (body.length > this.cut) response.write(body.subarray(0, this.cut), () => setTimeout(() => response.destroy(), 50));
+    else response.end(body);
+  }
+}
+
+describe('hubSource', () => {
+  const before = process.env['HF_ENDPOINT'];
+  let hub: LoopbackHub;
+
+  beforeEach(async () => {
+    hub = new LoopbackHub();
+    process.env['HF_ENDPOINT'] = await hub.start();
+  });
+
+  afterEach(async () => {
+    await hub.stop();
+    if (before === undefined) delete process.env['HF_ENDPOINT'];
+    else process.env['HF_ENDPOINT'] = before;
+  });
+
+  test('fetches the file at its revision', async () => {
+    await using folder = await temporaryFolder();
+    const path = await pullModel(MODEL, { folder: folder.path, sources: [hubSource] });
+    expect((await readFile(path)).equals(CONTENTS)).toBe(true);
+  });
+
+  test('resumes with a ranged request after a broken connection', async () => {
+    await using folder = await temporaryFolder();
+    hub.cut = 100_000;
+    await expect(pullModel(MODEL, { folder: folder.path, sources: [hubSource] })).rejects.toThrow('Hugging Face hub');
+    hub.cut = Infinity;
+    hub.requests.length = 0;
+    const path = await pullModel(MODEL, { folder: folder.path, sources: [hubSource] });
+    expect((await readFile(path)).equals(CONTENTS)).toBe(true);
+    const resumed = /bytes=(\d+)-299999$/.exec(hub.requests.at(-1) ?? '');
+    expect(Number(resumed?.[1])).toBeGreaterThan(0);
+  });
+
+  test('refuses a file of another size before reading it', async () => {
+    await using folder = await temporaryFolder();
+    hub.contents = CONTENTS.subarray(0, 1000);
+    await expect(pullModel(MODEL, { folder: folder.path, sources: [hubSource] })).rejects.toThrow('its file has 1000 bytes, expected 300000');
+    expect(hub.requests).toHaveLength(1);
+  });
+
+  test('says which file is not there', async () => {
+    await using folder = await temporaryFolder();
+    const missing = { ...MODEL, hub: { ...MODEL.hub, path: 'absent.gguf' } };
+    await expect(pullModel(missing, { folder: folder.path, sources: [hubSource] })).rejects.toThrow('has no file absent.gguf');
+  });
+
+  test('names the cause when nobody listens', async () => {
+    await using folder = await temporaryFolder();
+    await hub.stop();
+    await expect(pullModel(MODEL, { folder: folder.path, sources: [hubSource] })).rejects.toThrow(/Hugging Face hub: .*ECONNREFUSED/);
+  });
+
+  test('gives up on a hub that does not answer', async () => {
+    await using folder = await temporaryFolder();
+    hub.silent = true;
+    await expect(pullModel(MODEL, { folder: folder.path, sources: [hubSource] })).rejects.toThrow('no answer within');
+  }, 20_000);
+
+  test('stops at once when the signal fires while the hub is silent', async () => {
+    await using folder = await temporaryFolder();
+    hub.silent = true;
+    const began = performance.now();
+    const pull = pullModel(MODEL, { folder: folder.path, sources: [hubSource], signal: AbortSignal.timeout(100) });
+    await expect(pull).rejects.toBeInstanceOf(InterruptedError);
+    expect(performance.now() - began).toBeLessThan(4000);
+  });
+});

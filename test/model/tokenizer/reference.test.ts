@@ -1,0 +1,85 @@
+import { describe, expect, test } from '@jest/globals';
+import type { Tokenizer } from '../../../src/model/Tokenizer.js';
+import { fixture, open, strings, type Reference } from './fixtures.js';
+
+/** The first string for which the ids differ, for a readable failure. */
+function firstDifference(encode: (text: string) => number[], expected: readonly number[][]): unknown {
+  for (const [i, ids] of expected.entries()) {
+    const text = strings[i] ?? '';
+    const found = encode(text);
+    if (JSON.stringify(found) !== JSON.stringify(ids)) return { i, text: JSON.stringify(text.slice(0, 80)), found: found.slice(0, 40), expected: ids.slice(0, 40) };
+  }
+  return undefined;
+}
+
+function asData({ bare, data }: Reference): number[][] {
+  return bare.map((ids, i) => data[String(i)] ?? ids);
+}
+
+function expectDecodes(tokenizer: Tokenizer, texts: Reference['texts']): void {
+  for (const [ids, text, whole] of texts) {
+    expect({ ids, text: tokenizer.decode(ids) }).toEqual({ ids, text });
+    expect({ ids, text: tokenizer.decode(ids, { skipSpecial: false }) }).toEqual({ ids, text: whole });
+    const stream = tokenizer.stream();
+    expect(ids.map((id) => stream.push(id)).join('') + stream.end()).toBe(text);
+  }
+}
+
+const JSON_FAMILIES = ['smollm', 'llama3', 'qwen2', 'tekken', 'gpt-neox', 'opt', 'falcon', 'added-tokens', 'unigram', 'llama2', 'mistral', 'gemma'];
+
+test('the fixtures hold at least 300 strings', () => {
+  expect(strings.length).toBeGreaterThanOrEqual(300);
+});
+
+describe.each(JSON_FAMILIES)('tokenizer.json in the manner of %s', (name) => {
+  const { reference: expected } = fixture(name);
+  const tokenizer = open(name);
+
+  test('ids equal the reference', () => {
+    expect(firstDifference((text) => tokenizer.encode(text, { specialTokens: false }), expected.bare)).toBeUndefined();
+  });
+
+  test('ids equal the reference with control text as data', () => {
+    expect(firstDifference((text) => tokenizer.encode(text, { specialTokens: false, parseSpecial: false }), asData(expected))).toBeUndefined();
+  });
+
+  test('the surroundings of a prompt equal the reference', () => {
+    expect(tokenizer.encode('')).toEqual(expected.surroundings);
+    const [begin] = expected.surroundings;
+    expect(tokenizer.beginToken).toBe(begin);
+    const ids = tokenizer.encode('Hello');
+    expect(ids).toHaveLength(expected.surroundings.length + tokenizer.encode('Hello', { specialTokens: false }).length);
+    expect(ids[0]).toBe(begin ?? ids[0]);
+  });
+
+  test('texts equal the reference', () => {
+    expectDecodes(tokenizer, expected.texts);
+  });
+});
+
+describe.each(['smollm', 'llama3', 'qwen2', 'tekken', 'falcon'])('byte-level GGUF metadata in the manner of %s', (name) => {
+  const { reference: expected } = fixture(name);
+  const tokenizer = open(name, 'gguf');
+
+  test('ids equal the reference', () => {
+    expect(firstDifference((text) => tokenizer.encode(text, { specialTokens: false }), expected.bare)).toBeUndefined();
+    expect(firstDifference((text) => tokenizer.encode(text, { specialTokens: false, parseSpecial: false }), asData(expected))).toBeUndefined();
+  });
+
+  test('texts equal the reference', () => {
+    expectDecodes(tokenizer, expected.texts);
+  });
+});
+
+describe.each(['llama2', 'gemma'])('SentencePiece GGUF metadata in the manner of %s', (name) => {
+  const { reference: expected } = fixture(name);
+  const tokenizer = open(name, 'gguf');
+
+  test("ids of data equal SentencePiece's", () => {
+    expect(firstDifference((text) => tokenizer.encode(text, { specialTokens: false, parseSpecial: false }), expected.gguf ?? [])).toBeUndefined();
+  });
+
+  test("texts equal tokenizer.json's", () => {
+    expectDecodes(tokenizer, expected.texts);
+  });
+});

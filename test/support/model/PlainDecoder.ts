@@ -1,0 +1,198 @@
+import { readFileSync } from 'node:fs';
+import type { DecoderSpec, RotaryTable } from '../../../src/model/DecoderSpec.js';
+import type { ModelSource } from '../../../src/model/ModelSource.js';
+import { WEIGHT_BLOCKS, type TensorBinding } from '../../../src/model/TensorBinding.js';
+import { dequantise } from './dequantise.js';
+
+type Vector = Float64Array;
+
+/**
+ * Runs a DecoderSpec in plain TypeScript and float64, one whole text at a time, straight from its definition: what a spec and its
+ * bindings mean, without cache, batches or kernels. For tiny models.
+ */
+export class PlainDecoder {
+  readonly #spec: DecoderSpec;
+  readonly #weights = new Map<string, Vector>();
+
+  constructor(source: ModelSource) {
+    this.#spec = source.decoder;
+    const files = source.files.map((file) => readFileSync(file));
+    for (const binding of source.bindings) this.#weights.set(`${binding.layer} ${binding.role}`, readWeight(binding, files));
+  }
+
+  /** Logits after each of the tokens. */
+  logits(tokens: readonly number[]): Vector[] {
+    const spec = this.#spec;
+    const h = tokens.map((token, position) => this.#embed(token, position));
+    for (let layer = 0; layer < spec.layers; layer++) this.#layer(layer, h);
+    return h.map((row) => {
+      const normed = spec.finalNorm ? this.#norm(-1, 'final_norm', row) : row;
+      const projected = this.#weights.has('-1 output_projection') ? this.#product(-1, 'output_projection', normed) : normed;
+      const head = this.#weights.get('-1 head.weight') ?? this.#weight(-1, 'token_embedding');
+      return product(head, projected, this.#weights.get('-1 head.bias'));
+    });
+  }
+
+  #embed(token: number, position: number): Vector {
+    const { embedding, position: encoding, hiddenSize } = this.#spec;
+    const row = this.#weight(-1, 'token_embedding').slice(token * embedding.size, (token + 1) * embedding.size).map((x) => x * embedding.scale);
+    const hidden = this.#weights.has('-1 embedding_projection') ? this.#product(-1, 'embedding_projection', row) : row;
+    if (encoding.kind !== 'learned') return hidden;
+    const start = (position + encoding.offset) * hiddenSize;
+    return sum(hidden, this.#weight(-1, 'position_embedding').subarray(start, start + hiddenSize));
+  }
+
+  #layer(layer: number, h: Vector[]): void {
+    const { residual } = this.#spec;
+    const before = (name: 'norm1' | 'norm2', row: Vector): Vector => (residual === 'post' ? row : this.#norm(layer, name, row));
+    const after = (name: 'post_norm1' | 'post_norm2', row: Vector): Vector => (residual === 'sandwich' ? this.#norm(layer, name, row) : row);
+    const attended = this.#attend(layer, h.map((row) => before('norm1', row))).map((row) => after('post_norm1', row));
+    for (const [t, row] of h.entries()) {
+      const attention = attended[t] ?? row;
+      if (residual === 'parallel') {
+        const second = this.#weights.has(`${layer} norm2.weight`) ? 'norm2' : 'norm1';
+        h[t] = sum(sum(row, attention), this.#feedForward(layer, this.#norm(layer, second, row)));
+        continue;
+      }
+      const middle = residual === 'post' ? this.#norm(layer, 'norm1', sum(row, attention)) : sum(row, attention);
+      const end = sum(middle, after('post_norm2', this.#feedForward(layer, before('norm2', middle))));
+      h[t] = residual === 'post' ? this.#norm(layer, 'norm2', end) : end;
+    }
+  }
+
+  #attend(layer: number, inputs: readonly Vector[]): Vector[] {
+    const { heads, kvHeads, headDim, attention, position, layerSpecs } = this.#spec;
+    const { window, rotaryTable } = layerSpecs[layer] ?? { window: 0, rotaryTable: 0 };
+    const table = position.kind === 'rotary' ? position.tables[rotaryTable] : undefined;
+    const headsOf = (role: 'q' | 'k' | 'v', count: number): Vector[][] =>
+      inputs.map((input, t) => {
+        const row = this.#product(layer, role, input);
+        return Array.from({ length: count }, (_, head) => {
+          const one = row.slice(head * headDim, (head + 1) * headDim);
+          if (role === 'v') return one;
+          const normed = attention.qkNorm ? this.#norm(layer, `${role}_norm`, one) : one;
+          return table === undefined || position.kind !== 'rotary' ? normed : rotate(normed, t, table, position);
+        });
+      });
+    const [q, k, v] = [headsOf('q', heads), headsOf('k', kvHeads), headsOf('v', kvHeads)];
+    return inputs.map((_, t) => {
+      const output = new Float64Array(heads * headDim);
+      for (let head = 0; head < heads; head++) {
+        const group = Math.floor(head / (heads / kvHeads));
+        const first = window === 0 ? 0 : Math.max(0, t - window + 1);
+        const scores = k.slice(first, t + 1).map((keys, i) => (dot(q[t]?.[head], keys[group]) + alibiBias(position, head, first + i)) * attention.scale);
+        const shares = softmax(scores);
+        shares.forEach((share, i) => v[first + i]?.[group]?.forEach((x, d) => (output[head * headDim + d] = (output[head * headDim + d] ?? 0) + share * x)));
+      }
+      return this.#product(layer, 'o', output);
+    });
+  }
+
+  #feedForward(layer: number, input: Vector): Vector {
+    const { feedForward } = this.#spec;
+    const activate = ACTIVATIONS[feedForward.activation];
+    const gated = (prefix: string): Vector => {
+      const up = this.#product(layer, `${prefix}up`, input);
+      return this.#product(layer, `${prefix}down`, this.#product(layer, `${prefix}gate`, input).map((x, i) => activate(x) * (up[i] ?? NaN)));
+    };
+    if (feedForward.kind === 'gated') return gated('');
+    if (feedForward.kind === 'plain') return this.#product(layer, 'down', this.#product(layer, 'up', input).map(activate));
+    const shares = softmax([...this.#product(layer, 'router', input)]).map((share, expert) => ({ share, expert }));
+    const chosen = shares.sort((a, b) => b.share - a.share).slice(0, feedForward.experts?.perToken);
+    const total = chosen.reduce((all, { share }) => all + share, 0);
+    return chosen.map(({ share, expert }) => gated(`expert.${expert}.`).map((x) => (x * share) / total)).reduce<Vector>(sum, new Float64Array(input.length));
+  }
+
+  #norm(layer: number, name: string, row: Vector): Vector {
+    const { kind, epsilon } = this.#spec.norm;
+    const weight = this.#weight(layer, `${name}.weight`);
+    const bias = this.#weights.get(`${layer} ${name}.bias`);
+    const mean = kind === 'layer' ? row.reduce((all, x) => all + x, 0) / row.length : 0;
+    const variance = row.reduce((all, x) => all + (x - mean) ** 2, 0) / row.length;
+    return row.map((x, i) => ((x - mean) / Math.sqrt(variance + epsilon)) * (weight[i] ?? NaN) + (bias?.[i] ?? 0));
+  }
+
+  #product(layer: number, role: string, input: Vector): Vector {
+    const weight = this.#weights.get(`${layer} ${role}`) ?? this.#weight(layer, `${role}.weight`);
+    return product(weight, input, this.#weights.get(`${layer} ${role}.bias`));
+  }
+
+  #weight(layer: number, role: string): Vector {
+    const weight = this.#weights.get(`${layer} ${role}`);
+    if (weight === undefined) throw new Error(`no ${role} in layer ${layer}`);
+    return weight;
+  }
+}
+
+function readWeight(binding: TensorBinding, files: readonly Buffer[]): Vector {
+  const block = WEIGHT_BLOCKS[binding.type];
+  const rowBytes = (binding.columns / block.elements) * block.bytes;
+  const parts = binding.segments.map(({ file, offset, rows }) => files[file]?.subarray(offset, offset + rows * rowBytes) ?? Buffer.alloc(0));
+  return dequantise(binding.type, Buffer.concat(parts)).map((x) => x + (binding.add ?? 0));
+}
+
+const ACTIVATIONS: Readonly<Record<DecoderSpec['feedForward']['activation'], (x: number) => number>> = {
+  relu: (x) => Math.max(x, 0),
+  gelu: (x) => 0.5 * x * (1 + erf(x / Math.SQRT2)),
+  'gelu-tanh': (x) => 0.5 * x * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3))),
+  silu: (x) => x / (1 + Math.exp(-x)),
+};
+
+/** Its Maclaurin series, and 1 beyond where that cancels. */
+function erf(x: number): number {
+  if (Math.abs(x) > 5) return Math.sign(x);
+  let [term, total] = [x, x];
+  for (let n = 1; n < 120; n++) {
+    term *= (-x * x) / n;
+    total += term / (2 * n + 1);
+  }
+  return (2 / Math.sqrt(Math.PI)) * total;
+}
+
+function rotate(head: Vector, position: number, table: RotaryTable, { style, dims }: { style: 'pairs' | 'halves'; dims: number }): Vector {
+  const rotated = head.slice();
+  table.frequencies.forEach((frequency, i) => {
+    const angle = Math.fround(position * frequency);
+    const [a, b] = style === 'pairs' ? [2 * i, 2 * i + 1] : [i, i + dims / 2];
+    const [x, y] = [head[a] ?? NaN, head[b] ?? NaN];
+    rotated[a] = (x * Math.cos(angle) - y * Math.sin(angle)) * table.scale;
+    rotated[b] = (y * Math.cos(angle) + x * Math.sin(angle)) * table.scale;
+  });
+  return rotated;
+}
+
+function alibiBias(encoding: DecoderSpec['position'], head: number, keyPosition: number): number {
+  if (encoding.kind !== 'alibi') return 0;
+  const round = encoding.roundToBfloat16 ? bfloat16 : Math.fround;
+  return round(round(encoding.slopes[head] ?? NaN) * keyPosition);
+}
+
+function bfloat16(x: number): number {
+  const view = new DataView(new ArrayBuffer(4));
+  view.setFloat32(0, x);
+  const bits = view.getUint32(0);
+  view.setUint32(0, ((bits + 0x7fff + ((bits >>> 16) & 1)) & 0xffff0000) >>> 0);
+  return view.getFloat32(0);
+}
+
+function product(weight: Vector, input: Vector, bias?: Vector): Vector {
+  const columns = input.length;
+  return Float64Array.from({ length: weight.length / columns }, (_, row) => dot(weight.subarray(row * columns, (row + 1) * columns), input) + (bias?.[row] ?? 0));
+}
+
+function dot(a: Vector | undefined, b: Vector | undefined): number {
+  let total = 0;
+  for (let i = 0; i < (a?.length ?? 0); i++) total += (a?.[i] ?? NaN) * (b?.[i] ?? NaN);
+  return total;
+}
+
+function sum(a: Vector, b: Vector): Vector {
+  return a.map((x, i) => x + (b[i] ?? NaN));
+}
+
+export function softmax(scores: readonly number[]): number[] {
+  const most = Math.max(...scores);
+  const shares = scores.map((score) => Math.exp(score - most));
+  const total = shares.reduce((all, share) => all + share, 0);
+  return shares.map((share) => share / total);
+}
