@@ -47,6 +47,15 @@ function fail(message) {
   process.exit(1);
 }
 
+/** Fires when this process is told to stop: the run under way must not go on without it. */
+const stopping = new AbortController();
+for (const signal of ['SIGINT', 'SIGTERM']) {
+  process.once(signal, () => {
+    stopping.abort();
+    process.exitCode = signal === 'SIGINT' ? 130 : 143;
+  });
+}
+
 /** Busy and total time of the whole machine so far, in seconds; undefined where the system does not tell. */
 function machineSeconds() {
   try {
@@ -61,8 +70,12 @@ function machineSeconds() {
 
 async function runOnce(tool, job) {
   const before = machineSeconds();
-  const { stdout } = await promisify(execFile)(process.execPath, [TOOLS[tool], JSON.stringify(job)], { maxBuffer: 1 << 26 }).catch((error) =>
-    fail(`the run of ${tool} failed:\n${error.stderr || error.message}`));
+  const { stdout } = await promisify(execFile)(process.execPath, [TOOLS[tool], JSON.stringify(job)], { maxBuffer: 1 << 26, signal: stopping.signal }).catch(
+    (error) => {
+      if (stopping.signal.aborted) process.exit();
+      return fail(`the run of ${tool} failed:\n${error.stderr || error.message}`);
+    },
+  );
   const figures = JSON.parse(stdout.trim().split('\n').at(-1));
   const after = machineSeconds();
   const others = before && after ? Math.max(0, (after.busy - before.busy - figures.cpuSeconds) / (after.total - before.total)) : undefined;

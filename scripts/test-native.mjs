@@ -3,7 +3,7 @@
 // Prints a summary line; exits with 1 if a test fails. What cannot be built for want of GoogleTest or a sanitizer counts as skipped.
 // --counts: writes {"passed","failed","skipped"} as JSON, for CI to add up.
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -81,6 +81,12 @@ function runTests(configuration, folder, target) {
   if (!outcome || outcome.failed === 0) counts.failed++; // a crash, or a sanitizer's complaint at exit
 }
 
+/** The plain tests share the addon's build folder where there is one: its objects are the same. */
+function folderOf({ name }) {
+  const addon = join(root, 'native', 'build');
+  return name === 'plain' && existsSync(join(addon, 'CMakeCache.txt')) ? addon : join(root, 'native', `build-${name}`);
+}
+
 function skip(configuration, reason) {
   console.log(`native ${configuration.name}: skipped, ${reason}`);
   counts.skipped++;
@@ -91,7 +97,7 @@ for (const configuration of chosen) {
     skip(configuration, `the compiler has no -fsanitize=${configuration.sanitize} here`);
     continue;
   }
-  const folder = join(root, 'native', `build-${configuration.name}`);
+  const folder = folderOf(configuration);
   mkdirSync(folder, { recursive: true });
   const configured = run('cmake', ['-S', root, '-B', folder, '-DSPILLWAY_TESTS=ON', `-DSPILLWAY_SANITIZE=${configuration.sanitize}`]);
   if (configured.status !== 0) {

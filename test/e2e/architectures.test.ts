@@ -8,8 +8,8 @@ import { softmax } from '../support/model/PlainDecoder.js';
 const addon = loadAddon();
 const PAGE_TOKENS = 16;
 const NEW_TOKENS = 12;
-/** Between float32 products in another order than transformers'. */
-const TOLERANCE = 1e-3;
+/** Between float32 here and there, sums in another order: a tenth of what is asked for, so that a GELU of the other kind is found. */
+const TOLERANCE = 1e-4;
 
 // Every family, weight type and rotary scaling, on the addon's own face: all prompts of a model in one batch, in float32.
 describe.each(addon.machine().instructionSets)('on %s', (instructionSet: InstructionSet) => {

@@ -2,8 +2,11 @@ import { describe, expect, test } from '@jest/globals';
 import { fixtureModels } from '../../support/model/fixtureModels.js';
 import { PlainDecoder } from '../../support/model/PlainDecoder.js';
 
-/** float32 there against float64 here. */
-const TOLERANCE = 3e-4;
+/**
+ * float32 there against float64 here; a GELU of the other kind moves logits by 1e-3, a wrong epsilon by 1e-4. The random blocks of
+ * K types in GGUF files make larger sums.
+ */
+const TOLERANCES = { safetensors: 5e-5, gguf: 2e-4 };
 
 // Specs and bindings mean what transformers computes: run by a plain decoder, without the addon.
 describe('each tiny model computes what transformers does', () => {
@@ -11,14 +14,15 @@ describe('each tiny model computes what transformers does', () => {
     test(model.name, async () => {
       await model.use((source) => {
         const decoder = new PlainDecoder(source);
+        const tolerance = TOLERANCES[source.format];
         for (const row of model.rows) {
           const text = [...row.tokens, ...row.greedy];
           const all = decoder.logits(text);
           const last = all[row.tokens.length - 1];
-          row.logits?.forEach((logit, id) => expect(Math.abs(logit - (last?.[id] ?? NaN))).toBeLessThan(TOLERANCE));
-          row.scores.forEach((score, i) => expect(Math.abs(score - logProbability(all[i], text[i + 1]))).toBeLessThan(TOLERANCE));
+          row.logits?.forEach((logit, id) => expect(Math.abs(logit - (last?.[id] ?? NaN))).toBeLessThan(tolerance));
+          row.scores.forEach((score, i) => expect(Math.abs(score - logProbability(all[i], text[i + 1]))).toBeLessThan(tolerance));
           row.greedy.forEach((id, step) => {
-            if ((row.margins[step] ?? 0) > 2 * TOLERANCE) expect(argMax(all[row.tokens.length - 1 + step])).toBe(id);
+            if ((row.margins[step] ?? 0) > 2 * tolerance) expect(argMax(all[row.tokens.length - 1 + step])).toBe(id);
           });
         }
       });

@@ -1,0 +1,270 @@
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "../runtime/Clock.h"
+#include "../runtime/Error.h"
+#include "../runtime/TaskQueue.h"
+
+namespace spillway {
+namespace {
+
+struct Number : TaskResult {
+  explicit Number(int value) : value(value) {}
+  int value;
+};
+
+// Collects completions as JavaScript would: woken, it takes all there are.
+class Consumer {
+ public:
+  CompletionChannel channel{[this] {
+    std::lock_guard<std::mutex> lock(mutex_);
+    wakeUps_++;
+    woken_.notify_all();
+  }};
+
+  // Until `count` completions have come in all.
+  const std::vector<Completion>& await(size_t count) {
+    while (all_.size() < count) {
+      {
+        std::unique_lock<std::mutex> lock(mutex_);
+        woken_.wait(lock, [&] { return wakeUps_ > answered_; });
+        answered_ = wakeUps_;
+      }
+      std::vector<Completion> taken;
+      channel.take(taken);
+      for (Completion& completion : taken) all_.push_back(std::move(completion));
+    }
+    return all_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable woken_;
+  int wakeUps_ = 0;
+  int answered_ = 0;
+  std::vector<Completion> all_;
+};
+
+// Lets a task be held and released from outside.
+class Gate {
+ public:
+  void open() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    open_ = true;
+    changed_.notify_all();
+  }
+  void pass() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    changed_.wait(lock, [&] { return open_; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool open_ = false;
+};
+
+std::unique_ptr<TaskResult> nothing() { return nullptr; }
+
+TEST(TaskQueue, RunsTasksInOrderAndHandsOverTheirResults) {
+  Consumer consumer;
+  EventTable events;
+  TaskQueue queue("test", events, consumer.channel);
+  const double before = monotonicSeconds();
+  for (int i = 0; i < 500; i++) {
+    EXPECT_EQ(queue.submit([i] { return std::make_unique<Number>(i); }, {}), static_cast<EventId>(i + 1));
+  }
+  const auto& completions = consumer.await(500);
+  double last = before;
+  for (int i = 0; i < 500; i++) {
+    const Completion& completion = completions[static_cast<size_t>(i)];
+    EXPECT_EQ(completion.event, static_cast<EventId>(i + 1));
+    EXPECT_FALSE(completion.failed);
+    EXPECT_EQ(dynamic_cast<const Number&>(*completion.result).value, i);
+    EXPECT_LE(last, completion.startSeconds);
+    EXPECT_LE(completion.startSeconds, completion.endSeconds);
+    last = completion.endSeconds;
+  }
+  EXPECT_LE(last, monotonicSeconds());
+}
+
+TEST(TaskQueue, ExceptionsBecomeCodedFailures) {
+  Consumer consumer;
+  EventTable events;
+  TaskQueue queue("test", events, consumer.channel);
+  queue.submit([]() -> std::unique_ptr<TaskResult> { throw Error(ErrorCode::Cancelled, "stopped"); }, {});
+  queue.submit([]() -> std::unique_ptr<TaskResult> { throw FileError("a.gguf", "layer 3 q.weight", "an end", "more"); }, {});
+  queue.submit([]() -> std::unique_ptr<TaskResult> { throw std::bad_alloc(); }, {});
+  queue.submit([]() -> std::unique_ptr<TaskResult> { throw std::logic_error("odd"); }, {});
+  queue.submit([]() -> std::unique_ptr<TaskResult> { throw 7; }, {});
+  queue.submit(nothing, {});
+  const auto& completions = consumer.await(6);
+  const ErrorCode codes[] = {ErrorCode::Cancelled, ErrorCode::File, ErrorCode::Memory, ErrorCode::Internal, ErrorCode::Internal};
+  for (size_t i = 0; i < 5; i++) {
+    EXPECT_TRUE(completions[i].failed);
+    EXPECT_EQ(completions[i].code, codes[i]) << i;
+    EXPECT_FALSE(completions[i].message.empty());
+  }
+  ASSERT_NE(completions[1].fileError, nullptr);
+  EXPECT_EQ(completions[1].fileError->field, "layer 3 q.weight");
+  EXPECT_FALSE(completions[5].failed);
+}
+
+TEST(TaskQueue, ATaskWaitsForEventsOfAnotherQueue) {
+  Consumer consumer;
+  EventTable events;
+  TaskQueue loads("loads", events, consumer.channel);
+  TaskQueue computes("computes", events, consumer.channel);
+  for (int round = 0; round < 200; round++) {
+    std::atomic<bool> loaded{false};
+    std::atomic<bool> early{false};
+    const EventId load = loads.submit(
+        [&]() -> std::unique_ptr<TaskResult> {
+          std::this_thread::sleep_for(std::chrono::microseconds(round));
+          loaded = true;
+          return nullptr;
+        },
+        {});
+    computes.submit(
+        [&]() -> std::unique_ptr<TaskResult> {
+          if (!loaded) early = true;
+          return nullptr;
+        },
+        {load});
+    consumer.await(static_cast<size_t>(round) * 2 + 2);
+    ASSERT_FALSE(early);
+  }
+}
+
+TEST(TaskQueue, AFailureFailsWhatDependsOnItAndNothingElse) {
+  Consumer consumer;
+  EventTable events;
+  TaskQueue loads("loads", events, consumer.channel);
+  TaskQueue computes("computes", events, consumer.channel);
+  const EventId bad = loads.submit([]() -> std::unique_ptr<TaskResult> { throw Error(ErrorCode::File, "gone"); }, {});
+  const EventId dependent = computes.submit(nothing, {bad});
+  const EventId second = loads.submit(nothing, {dependent});
+  const EventId fine = computes.submit(nothing, {});
+  consumer.await(4);
+  const EventId late = computes.submit(nothing, {fine, bad});  // long after the failure
+  std::map<EventId, const Completion*> byEvent;
+  for (const Completion& completion : consumer.await(5)) byEvent[completion.event] = &completion;
+  EXPECT_EQ(byEvent[bad]->code, ErrorCode::File);
+  for (EventId event : {dependent, second, late}) {
+    EXPECT_TRUE(byEvent[event]->failed);
+    EXPECT_EQ(byEvent[event]->code, ErrorCode::Dependency);
+  }
+  EXPECT_FALSE(byEvent[fine]->failed);
+}
+
+TEST(TaskQueue, CancelAllSparesWhatRunsAndWhatComesLater) {
+  Consumer consumer;
+  EventTable events;
+  TaskQueue loads("loads", events, consumer.channel);
+  TaskQueue computes("computes", events, consumer.channel);
+  Gate gate, started;
+  const EventId running = loads.submit(
+      [&]() -> std::unique_ptr<TaskResult> {
+        started.open();
+        gate.pass();
+        return nullptr;
+      },
+      {});
+  started.pass();
+  const EventId queued = loads.submit(nothing, {});
+  const EventId waiting = computes.submit(nothing, {running});  // at the head of its queue, waiting for an event
+  computes.cancelAll();
+  EXPECT_EQ(consumer.await(1)[0].event, waiting);  // although what it waits for still runs
+  loads.cancelAll();
+  const EventId later = loads.submit(nothing, {});
+  gate.open();
+  std::map<EventId, const Completion*> byEvent;
+  for (const Completion& completion : consumer.await(4)) byEvent[completion.event] = &completion;
+  EXPECT_FALSE(byEvent[running]->failed);
+  EXPECT_FALSE(byEvent[later]->failed);
+  for (EventId event : {queued, waiting}) EXPECT_EQ(byEvent[event]->code, ErrorCode::Cancelled);
+}
+
+TEST(TaskQueue, WorkIsDestroyedBeforeItsCompletionIsPosted) {
+  Consumer consumer;
+  EventTable events;
+  TaskQueue queue("test", events, consumer.channel);
+  for (size_t i = 0; i < 200; i++) {
+    auto held = std::make_shared<int>(1);
+    const std::weak_ptr<int> watch = held;
+    queue.submit([held = std::move(held)] { return nothing(); }, {});
+    consumer.await(i + 1);
+    ASSERT_TRUE(watch.expired());
+  }
+}
+
+TEST(TaskQueue, StopCancelsTheRestRunsItsLastActAndRefusesMore) {
+  Consumer consumer;
+  EventTable events;
+  TaskQueue queue("test", events, consumer.channel);
+  Gate gate, started;
+  queue.submit(
+      [&]() -> std::unique_ptr<TaskResult> {
+        started.open();
+        gate.pass();
+        return nullptr;
+      },
+      {});
+  started.pass();
+  queue.submit(nothing, {});
+  bool last = false;
+  queue.stop([&] { last = true; });
+  queue.stop([] { FAIL() << "the second stop"; });
+  EXPECT_THROW(queue.submit(nothing, {}), Error);
+  gate.open();
+  queue.join();
+  EXPECT_TRUE(last);
+  const auto& completions = consumer.await(2);
+  EXPECT_FALSE(completions[0].failed);
+  EXPECT_EQ(completions[1].code, ErrorCode::Cancelled);
+}
+
+TEST(TaskQueue, EventsThatDoNotExistAreRefused) {
+  Consumer consumer;
+  EventTable events;
+  TaskQueue queue("test", events, consumer.channel);
+  EXPECT_THROW(queue.submit(nothing, {0}), Error);
+  EXPECT_THROW(queue.submit(nothing, {1}), Error);
+  EXPECT_EQ(queue.submit(nothing, {}), 1u);
+  EXPECT_THROW(queue.submit(nothing, {3}), Error);
+  consumer.await(1);
+}
+
+// Producers, cancellations and cross-dependencies at once: every task completes exactly once.
+TEST(TaskQueue, SurvivesAStorm) {
+  Consumer consumer;
+  EventTable events;
+  TaskQueue first("first", events, consumer.channel);
+  TaskQueue second("second", events, consumer.channel);
+  constexpr int kTasks = 1500;
+  const auto produce = [&](TaskQueue& queue) {
+    for (int i = 0; i < kTasks; i++) {
+      const EventId last = events.last();
+      queue.submit(nothing, last > 3 ? std::vector<EventId>{last, last - 3} : std::vector<EventId>{});
+      if (i % 400 == 399) queue.cancelAll();
+    }
+  };
+  std::thread one([&] { produce(first); });
+  std::thread two([&] { produce(second); });
+  const auto& completions = consumer.await(2 * kTasks);
+  one.join();
+  two.join();
+  std::vector<int> seen(2 * kTasks + 1);
+  for (const Completion& completion : completions) seen[completion.event]++;
+  for (size_t event = 1; event < seen.size(); event++) ASSERT_EQ(seen[event], 1) << event;
+}
+
+}  // namespace
+}  // namespace spillway

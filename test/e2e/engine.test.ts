@@ -1,0 +1,230 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { fileURLToPath } from 'node:url';
+import { from, lastValueFrom, toArray } from 'rxjs';
+import {
+  compute, diagonalBlock, Engine, InterruptedError, loadWeight, MemoryBudgetError, ModelFileError, offloadGenerate, rowByRow, serialize, synchronize, UsageError, zigZagBlock,
+  type EngineOptions, type Row, type RowInput, type RowResult, type RunOptions, type RunStats, type TraceEvent,
+} from '../../src/index.js';
+
+const model = (name: string): string => fileURLToPath(new URL(`../fixtures/models/${name}`, import.meta.url));
+
+/** Rows of unequal lengths, made from a seed; some sample, some stop early. */
+function rowsOf(count: number): Row[] {
+  return Array.from({ length: count }, (_, i) => ({
+    id: `row ${i}`,
+    tokens: Array.from({ length: 1 + ((i * 7) % 40) }, (_, j) => (i * 31 + j * 17 + 3) % 250),
+    maxNewTokens: 1 + ((i * 5) % 11),
+    ...(i % 3 === 1 && { temperature: 0.8, topP: 0.9, seed: i }),
+    ...(i % 5 === 2 && { repetitionPenalty: 1.3 }),
+  }));
+}
+
+async function collect(rows: AsyncIterable<RowResult>): Promise<RowResult[]> {
+  const list: RowResult[] = [];
+  for await (const row of rows) list.push(row);
+  return list;
+}
+
+async function generate(options: Partial<EngineOptions> & { model: string }, rows: Iterable<RowInput>, run: RunOptions = {}): Promise<RowResult[]> {
+  await using engine = await Engine.open(options);
+  return await collect(engine.generate(rows, run));
+}
+
+const essence = ({ id, tokens, finishReason, logprobs }: RowResult): unknown => ({ id, tokens, finishReason, logprobs });
+const byId = (results: readonly RowResult[]): Map<unknown, unknown> => new Map(results.map((result) => [result.id, essence(result)]));
+
+describe.each(['llama-Q4_1.gguf', 'gemma3-mixed.gguf', 'mixtral', 'falcon-rw', 'opt-post-projected'])('%s: a row does not depend on its company', (name) => {
+  const rows = rowsOf(40);
+  const options = { model: model(name), cpuMemory: '4GiB' };
+  let reference: Map<unknown, unknown>;
+  beforeAll(async () => {
+    reference = new Map();
+    for (const row of rows) {
+      const [alone] = await generate({ ...options, batchSize: 1, threads: 1 }, [row], { logprobs: 2 });
+      if (alone) reference.set(alone.id, essence(alone));
+    }
+  });
+
+  test('bitwise: whatever the batch, the chunks, the threads, the order, the schedule, the window', async () => {
+    const setup = fc.record({
+      order: fc.shuffledSubarray([...rows.keys()], { minLength: 2 }),
+      batchSize: fc.integer({ min: 1, max: 40 }),
+      batches: fc.integer({ min: 1, max: 3 }),
+      extra: fc.integer({ min: 0, max: 60 }),
+      threads: fc.integer({ min: 1, max: 4 }),
+      window: fc.integer({ min: 1, max: 20 }),
+      schedule: fc.constantFrom(rowByRow(), zigZagBlock(), diagonalBlock()),
+      serial: fc.boolean(),
+    });
+    await fc.assert(
+      fc.asyncProperty(setup, async ({ order, batchSize, batches, extra, threads, window, schedule, serial }) => {
+        const chosen = order.flatMap((index) => rows.slice(index, index + 1));
+        const results = await generate({ ...options, batchSize, batches, threads, tokensPerSquare: batchSize + extra }, chosen, {
+          logprobs: 2, window, schedule, ...(serial && { pipeline: (run) => serialize(loadWeight(run), compute(run), synchronize(run)) }),
+        });
+        expect(results.map(({ id }) => id)).toEqual(chosen.map(({ id }) => id));
+        for (const [id, result] of byId(results)) expect(result).toEqual(reference.get(id));
+      }),
+      { numRuns: 12 },
+    );
+  });
+});
+
+describe('an engine', () => {
+  let engine: Engine;
+  beforeAll(async () => {
+    engine = await Engine.open({ model: model('llama-Q4_1.gguf'), batchSize: 4, tokensPerSquare: 16 });
+  });
+  afterAll(() => engine.close());
+
+  test('takes rows from iterables, async iterables, web streams and Observables alike', async () => {
+    const rows = rowsOf(9);
+    const expected = byId(await collect(engine.generate(rows)));
+    const asynchronous = (async function* () { yield* rows; })();
+    const stream = ReadableStream.from(rows) as ReadableStream<RowInput>;
+    for (const source of [asynchronous, stream, from(rows)]) expect(byId(await collect(engine.generate(source)))).toEqual(expected);
+    expect(byId(await lastValueFrom(from(rows).pipe(offloadGenerate(engine), toArray())))).toEqual(expected);
+  });
+
+  test('a bad row is a result in its place', async () => {
+    const results = await collect(engine.generate([{ tokens: [1, 2] }, { tokens: [99_999] }, { id: 'x', error: { code: 'invalid-json', message: 'no' } }, { tokens: [3] }], { maxNewTokens: 2 }));
+    expect(results.map(({ index, finishReason, error }) => [index, finishReason, error?.code])).toEqual([
+      [0, 'length', undefined], [1, 'error', 'token-out-of-range'], [2, 'error', 'invalid-json'], [3, 'length', undefined],
+    ]);
+  });
+
+  test('in order of completion a short row does not wait for a long one', async () => {
+    const rows = [{ tokens: [1, 2], maxNewTokens: 40 }, { tokens: [3], maxNewTokens: 1 }];
+    const ids = async (order: 'input' | 'completion'): Promise<unknown[]> => (await collect(engine.generate(rows, { order }))).map(({ id }) => id);
+    await expect(ids('input')).resolves.toEqual([1, 2]);
+    await expect(ids('completion')).resolves.toEqual([2, 1]);
+  });
+
+  test('runs may feed one another', async () => {
+    const first = engine.generate(rowsOf(30), { maxNewTokens: 3 });
+    const second = (async function* (): AsyncGenerator<Row> {
+      for await (const { id, tokens } of first) yield { id, tokens };
+    })();
+    const results = await collect(engine.generate(second, { maxNewTokens: 2 }));
+    expect(results.map(({ id }) => id)).toEqual(rowsOf(30).map(({ id }) => id));
+    expect(results.every(({ finishReason }) => finishReason !== 'error')).toBe(true);
+  });
+
+  test('a consumer that stops early ends the run, and the next one finds everything free', async () => {
+    for await (const row of engine.generate(rowsOf(50))) if (row.index === 3) break;
+    const results = await collect(engine.generate(rowsOf(50)));
+    expect(results).toHaveLength(50);
+  });
+
+  test('a consumer that does not take results stops admission', async () => {
+    let pulled = 0;
+    const rows = (function* () {
+      for (;;) yield { tokens: [++pulled % 250], maxNewTokens: 1 };
+    })();
+    const results = engine.generate(rows);
+    await results.next();
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    const before = pulled;
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    expect(pulled).toBe(before);
+    await results.return();
+  });
+
+  test('an input that fails is the error of the iteration, after the rows before it', async () => {
+    const seen: number[] = [];
+    const rows = (async function* () {
+      yield* rowsOf(2);
+      await new Promise((resolve) => setTimeout(resolve, 200));
+      throw new Error('the tape broke');
+    })();
+    await expect((async () => { for await (const row of engine.generate(rows)) seen.push(row.index); })()).rejects.toThrow('the tape broke');
+    expect(seen).toEqual([0, 1]);
+  });
+
+  test('an AbortSignal ends it: at once if it has fired, else with what was finished', async () => {
+    await expect(collect(engine.generate(rowsOf(3), { signal: AbortSignal.abort() }))).rejects.toThrow(InterruptedError);
+    const controller = new AbortController();
+    const seen: number[] = [];
+    await expect((async () => {
+      for await (const row of engine.generate(rowsOf(500), { signal: controller.signal })) {
+        seen.push(row.index);
+        if (row.index === 5) controller.abort();
+      }
+    })()).rejects.toThrow(InterruptedError);
+    expect(seen.length).toBeGreaterThanOrEqual(6);
+    expect(seen.length).toBeLessThan(500);
+  });
+
+  test('an end token, a stop string and a length end rows; log-probabilities come one a token', async () => {
+    const [plain] = await collect(engine.generate([{ tokens: [5, 6, 7] }], { maxNewTokens: 6, logprobs: 3 }));
+    expect(plain?.logprobs).toHaveLength(plain?.tokens.length ?? -1);
+    for (const { token, logprob, top } of plain?.logprobs ?? []) {
+      expect(top).toHaveLength(3);
+      expect(top[0]).toEqual({ token, logprob });
+      expect(top.map((each) => each.logprob)).toEqual(top.map((each) => each.logprob).sort((a, b) => b - a));
+    }
+  });
+
+  test('perplexity does not depend on the batch, and refuses windows that make no sense', async () => {
+    const tokens = Array.from({ length: 70 }, (_, i) => (i * 37) % 250);
+    const score = await engine.perplexity(tokens, { window: 16 });
+    expect(score.tokens).toBe(70 - 5); // five windows, of 16, 16, 16, 16 and 6
+    expect(score.perplexity).toBeCloseTo(Math.exp(score.negativeLogLikelihood / 65), 10);
+    await using single = await Engine.open({ model: model('llama-Q4_1.gguf'), batchSize: 1, threads: 1 });
+    await expect(single.perplexity(tokens, { window: 16 })).resolves.toEqual(score);
+    for (const window of [1, 0, -3, 1.5, 1e9]) await expect(engine.perplexity(tokens, { window })).rejects.toThrow(UsageError);
+  });
+
+  test('reports progress, statistics and a trace', async () => {
+    let stats: RunStats | undefined;
+    const trace: TraceEvent[] = [];
+    const results = await collect(engine.generate(rowsOf(8), { onStats: (each) => (stats = each), onTrace: (event) => trace.push(event) }));
+    const generated = results.reduce((sum, { tokens }) => sum + tokens.length, 0);
+    expect(stats).toMatchObject({ rows: { done: 8, failed: 0 }, tokens: { generated } });
+    expect(stats?.queues['cpu-compute']?.tasks).toBe(trace.filter(({ ph }) => ph === 'X').length);
+    expect(new Set(trace.filter(({ ph }) => ph === 'X').map(({ name }) => name))).toEqual(new Set(['compute']));
+  });
+
+  test.each<[Partial<EngineOptions>, RegExp]>([
+    [{ threads: 0 }, /threads: found 0/],
+    [{ batchSize: 1.5 }, /batchSize: found 1.5/],
+    [{ cpuMemory: 'much' }, /cpuMemory: found "much"/],
+    [{ device: 'cuda' }, /device: found "cuda", this build has: auto, cpu/],
+    [{ precision: 'half' as 'default' }, /precision: found "half"/],
+    [{ instructionSet: 'mmx' as 'avx2' }, /instructionSet: found "mmx"/],
+  ])('refuses %j', async (options, message) => {
+    await expect(Engine.open({ model: model('llama-Q4_1.gguf'), ...options })).rejects.toThrow(message);
+  });
+
+  test.each<[RunOptions, RegExp]>([
+    [{ temperature: -1 }, /temperature: found -1/],
+    [{ logprobs: 1e6 }, /logprobs/],
+    [{ order: 'any' as 'input' }, /order/],
+    [{ window: 0 }, /window/],
+  ])('refuses to generate with %j', (options, message) => {
+    expect(() => engine.generate([], options)).toThrow(message);
+  });
+
+  test('names the smallest budget, which then works', async () => {
+    const open = async (cpuMemory: number): Promise<RowResult[]> => await generate({ model: model('llama-Q4_1.gguf'), cpuMemory }, [{ tokens: [1] }], { maxNewTokens: 1 });
+    const refusal: unknown = await open(2 ** 20).catch((error: unknown) => error);
+    if (!(refusal instanceof MemoryBudgetError)) throw refusal;
+    // The process grows a little between the two calls.
+    await expect(open(refusal.neededBytes + 32 * 2 ** 20)).resolves.toHaveLength(1);
+  });
+
+  test('a model that is not there is named', async () => {
+    await expect(Engine.open({ model: '/no/such/model.gguf' })).rejects.toThrow(ModelFileError);
+  });
+
+  test('closing ends what runs, and further calls say that it is closed', async () => {
+    const short = await Engine.open({ model: model('llama-Q4_1.gguf'), batchSize: 2 });
+    const running = collect(short.generate(rowsOf(200)));
+    running.catch(() => undefined);
+    await short.close();
+    await expect(running).rejects.toThrow(InterruptedError);
+    expect(() => short.generate([])).toThrow(/closed/);
+    await short.close();
+  });
+});
