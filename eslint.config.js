@@ -18,6 +18,8 @@ const typed = {
   '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_', varsIgnorePattern: '^_' }],
   // `while (true)` and defensive checks of untrusted values are wanted; both read as "unnecessary" to the type checker.
   '@typescript-eslint/no-unnecessary-condition': 'off',
+  // An async function without `await` still turns what it throws into a rejection, and an async generator into what its callers iterate over.
+  '@typescript-eslint/require-await': 'off',
   '@typescript-eslint/no-confusing-void-expression': ['error', { ignoreArrowShorthand: true }],
   eqeqeq: ['error', 'always', { null: 'ignore' }],
   'no-restricted-syntax': ['error', NO_DEFAULT_EXPORT],
@@ -53,8 +55,8 @@ export default defineConfig(
       '@typescript-eslint/no-unsafe-call': 'off',
       '@typescript-eslint/no-unsafe-return': 'off',
       '@typescript-eslint/unbound-method': 'off',
-      '@typescript-eslint/require-await': 'off',
       '@typescript-eslint/no-empty-function': 'off',
+      '@typescript-eslint/no-misused-spread': 'off',
     },
   },
   {

@@ -4,7 +4,8 @@ import { nativeCallAsync } from './bindings/nativeCall.js';
 import { runtimeFor, type SettledOptions } from './engine/openRuntime.js';
 import { NativeDevice } from './engine/execution/NativeDevice.js';
 import { RowFeed } from './engine/execution/RowFeed.js';
-import { Run, type RunRow } from './engine/execution/Run.js';
+import { Run } from './engine/execution/Run.js';
+import type { RunRow } from './engine/execution/RunRow.js';
 import { RunRecorder } from './engine/execution/RunRecorder.js';
 import { ALL_ON_CPU, movement, type Movement } from './engine/memory/movement.js';
 import { PagePool } from './engine/memory/PagePool.js';
@@ -231,8 +232,8 @@ export class Engine implements GenerationSource, AsyncDisposable {
       recorder,
       signal: options.signal,
     });
-    this.runs.add(run as Run<unknown>);
-    void run.drained.then(() => this.runs.delete(run as Run<unknown>));
+    this.runs.add(run);
+    void run.drained.then(() => this.runs.delete(run));
     return run;
   }
 

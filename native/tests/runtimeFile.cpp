@@ -59,11 +59,11 @@ TEST_F(FileTest, AnEarlyEndNamesFileFieldAndOffset) {
 }
 
 TEST_F(FileTest, RefusesWhatIsNoRegularFile) {
-  EXPECT_THROW(File(folder_), FileError);
-  EXPECT_THROW(File(folder_ + "/absent"), FileError);
-  EXPECT_THROW(File(std::string("a\0b", 3)), FileError);
+  EXPECT_THROW(File{folder_}, FileError);
+  EXPECT_THROW(File{folder_ + "/absent"}, FileError);
+  EXPECT_THROW(File{std::string("a\0b", 3)}, FileError);
   ASSERT_EQ(mkfifo((folder_ + "/pipe").c_str(), 0600), 0);
-  EXPECT_THROW(File(folder_ + "/pipe"), FileError);  // and does not wait for a writer
+  EXPECT_THROW(File{folder_ + "/pipe"}, FileError);  // and does not wait for a writer
 }
 
 }  // namespace

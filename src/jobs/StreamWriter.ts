@@ -62,6 +62,8 @@ export class StreamWriter implements RowSink {
   }
 
   #check(): void {
+    // A stream that fails is destroyed at once, and says why a little later.
+    if (this.stream.errored) this.#onError(this.stream.errored);
     if (this.#failure !== undefined) throw this.#failure;
     if (this.stream.destroyed) throw new JobFileError(this.name, 'cannot be written: the stream was closed');
   }

@@ -1,5 +1,6 @@
 import { RowFeed } from '../../src/engine/execution/RowFeed.js';
-import { Run, type RunRow } from '../../src/engine/execution/Run.js';
+import { Run } from '../../src/engine/execution/Run.js';
+import type { RunRow } from '../../src/engine/execution/RunRow.js';
 import { RunRecorder } from '../../src/engine/execution/RunRecorder.js';
 import { SimulatedDevice, type SimulationOptions } from '../../src/engine/execution/SimulatedDevice.js';
 import type { TaskEvent } from '../../src/engine/execution/Task.js';

@@ -71,6 +71,8 @@ static constexpr size_t scaleStride(ScaleKind kind) {
 
 static constexpr bool isSuper(ScaleKind kind) { return kind == ScaleKind::SuperMinimum || kind == ScaleKind::SuperNibbles || kind == ScaleKind::SuperSigned; }
 
+static constexpr size_t scaleBytesPerGroup(ScaleKind kind) { return isSuper(kind) ? scaleStride(kind) / kSuperGroups : scaleStride(kind); }
+
 // Where the scales begin within a panel.
 static constexpr size_t scalesAt(const PanelFormat& format, size_t inputs) { return inputs / kGroupInputs * static_cast<size_t>(format.bits) * kVectorBytes; }
 

@@ -49,6 +49,14 @@ struct PackedSource {
   Bytes vector(size_t group, int p, int v) const {
     return unpackVector<Format::format.bits>(panel + static_cast<size_t>(p) * panelBytes + group * (Format::format.bits * kVectorBytes), v);
   }
+  // Asks for the bytes of this group in the panel that lies `panels` further on: a panel is too short for the processor's own prefetching to get going.
+  void prefetch(size_t group, int p, int panels) const {
+    const uint8_t* ahead = panel + static_cast<size_t>(p + panels) * panelBytes;
+#pragma GCC unroll 8
+    for (int line = 0; line < Format::format.bits; line++)
+      __builtin_prefetch(ahead + (group * Format::format.bits + static_cast<size_t>(line)) * kVectorBytes, 0, 2);
+    __builtin_prefetch(ahead + scalesAt + group * scaleBytesPerGroup(Format::format.kind), 0, 2);
+  }
   GroupScale scale(size_t group, int p, int half) const {
     return loadScale<Format::format.kind>(panel + static_cast<size_t>(p) * panelBytes + scalesAt, group, half);
   }
@@ -73,9 +81,11 @@ struct UnpackedSource {
     const float* at = scaleAt(group, p, half);
     return {load(at), Format::format.offset ? load(at + 16) : zero()};
   }
+  void prefetch(size_t, int, int) const {}
   void fill(const PackedSource<T>& packed, size_t firstGroup, size_t groups) {
     for (size_t g = 0; g < groups; g++)
       for (int p = 0; p < P; p++) {
+        packed.prefetch(firstGroup + g, p, P);
 #pragma GCC unroll 8
         for (int v = 0; v < 8; v++) storeBytes(vectorAt(g, p, v), packed.vector(firstGroup + g, p, v));
         for (int half = 0; half < Format::halves; half++) {
@@ -150,7 +160,11 @@ static inline void multiplyTile(const Source& source, size_t groups, const Quant
       else
         total[r][p] = load(at + static_cast<size_t>(r) * totals.stride + p * 16);
     }
-  for (size_t g = 0; g < groups; g++) multiplyGroup<T, R, P>(source, g, tiles[g], total);
+  for (size_t g = 0; g < groups; g++) {
+#pragma GCC unroll 4
+    for (int p = 0; p < P; p++) source.prefetch(g, p, P);
+    multiplyGroup<T, R, P>(source, g, tiles[g], total);
+  }
 #pragma GCC unroll 4
   for (int r = 0; r < R; r++)
 #pragma GCC unroll 4

@@ -1,4 +1,4 @@
-import type { RunRow } from './Run.js';
+import type { RunRow } from './RunRow.js';
 
 /**
  * Rows that wait for a place, pulled from their source a few ahead and no further. The source decides how far it can be pulled: one that

@@ -6,20 +6,12 @@ import type { PagePool, PageReservation } from '../memory/PagePool.js';
 import { PathChecker } from '../schedules/PathChecker.js';
 import type { AdmittedRow, Schedule } from '../schedules/Schedule.js';
 import type { Grid, RowId, Square } from '../schedules/Square.js';
-import type { Completion, Device, DeviceRow } from './Device.js';
+import type { Completion, Device } from './Device.js';
 import { issuedSquare, type IssuedSquare } from './IssuedSquare.js';
 import type { RowFeed } from './RowFeed.js';
+import type { RunRow } from './RunRow.js';
 import type { RunRecorder } from './RunRecorder.js';
-import type { HeadOutput, Task, TaskEvent, TaskName } from './Task.js';
-
-/** A row as a run sees it; what its tokens mean is the caller's business. */
-export interface RunRow<Result> {
-  readonly sequence: DeviceRow;
-  /** Most tokens that will be sampled; 0 for a row that is only scored. */
-  readonly newTokens: number;
-  /** Takes what the head found for the row; a result when that was the end of it. */
-  accept(head: HeadOutput, row: RowId): Result | undefined;
-}
+import type { Task, TaskEvent, TaskName } from './Task.js';
 
 /** A task as a stage states it; which square it is for is added by the run. */
 export type StageTask = Pick<Task, 'name' | 'queue'> & Partial<Pick<Task, 'part' | 'bytes' | 'from' | 'to'>>;

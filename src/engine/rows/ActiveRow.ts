@@ -2,7 +2,7 @@ import { StopMatcher } from '../../model/StopMatcher.js';
 import type { Tokenizer } from '../../model/Tokenizer.js';
 import type { FinishReason, RowResult, TokenLogprob } from '../../Row.js';
 import type { DeviceRow } from '../execution/Device.js';
-import type { RunRow } from '../execution/Run.js';
+import type { RunRow } from '../execution/RunRow.js';
 import type { HeadOutput, SampledToken } from '../execution/Task.js';
 import type { RowId } from '../schedules/Square.js';
 import type { PreparedRow } from './prepareRow.js';

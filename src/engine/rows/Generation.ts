@@ -22,7 +22,7 @@ export interface Generation {
   /** Rows that were refused. */
   readonly rejected$: Observable<OrderedResult>;
   /** To be called for every result that the consumer has taken: until then it counts as in flight. */
-  delivered(): void;
+  readonly delivered: () => void;
 }
 
 /** What can start generations: an engine. */

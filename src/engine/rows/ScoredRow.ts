@@ -1,5 +1,5 @@
 import type { DeviceRow } from '../execution/Device.js';
-import type { RunRow } from '../execution/Run.js';
+import type { RunRow } from '../execution/RunRow.js';
 import type { HeadOutput } from '../execution/Task.js';
 import type { RowId } from '../schedules/Square.js';
 

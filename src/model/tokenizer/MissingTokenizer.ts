@@ -4,13 +4,16 @@ import type { Tokenizer } from '../Tokenizer.js';
 /** Stands in where a model comes without a tokenizer: rows with `tokens` work and have no text, others are refused. */
 export class MissingTokenizer implements Tokenizer {
   readonly beginToken = undefined;
-  readonly endTokens: ReadonlySet<number> = new Set();
+  readonly endTokens: ReadonlySet<number>;
   readonly hasChatTemplate = false;
 
   constructor(
     readonly reason: string,
     readonly vocabularySize: number,
-  ) {}
+    endTokens: readonly number[],
+  ) {
+    this.endTokens = new Set(endTokens.filter((id) => id < vocabularySize));
+  }
 
   encode(): never {
     return this.#refuse('invalid-row');

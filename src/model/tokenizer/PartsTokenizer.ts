@@ -24,7 +24,7 @@ export class PartsTokenizer implements Tokenizer {
     readonly vocabularySize: number,
   ) {
     this.#parts = parts;
-    this.endTokens = new Set(parts.endTokens);
+    this.endTokens = new Set(parts.endTokens.filter((id) => id < vocabularySize));
     this.#added = new Map(parts.addedTokens.map((token) => [token.id, token]));
     this.#verbatim = new AddedTokens(parts.addedTokens.filter((token) => !token.normalized));
     this.#normalized = new AddedTokens(

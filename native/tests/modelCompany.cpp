@@ -1,0 +1,88 @@
+// A row's result is bitwise the same whatever its company, its chunks, its pages, and the number of threads.
+#include <cstring>
+
+#include "modelFixture.h"
+
+namespace spillway {
+namespace {
+
+using namespace fixture;
+
+std::vector<float> scoreAlone(RuntimeOptions options, const std::vector<int32_t>& text, uint32_t chunk) {
+  TinyRuntime tiny(std::move(options));
+  const uint32_t row = tiny.runtime.createRow(rowOptions(text, uint32_t(text.size())));
+  std::vector<float> scores;
+  for (uint32_t first = 0; first < text.size(); first += chunk) {
+    const uint32_t tokens = std::min(chunk, uint32_t(text.size()) - first);
+    const auto head = tiny.pass({{row, first, tokens, HeadMode::Score, {0, 1, 2, 3}}});
+    scores.insert(scores.end(), head->scores.begin(), head->scores.end());
+  }
+  EXPECT_EQ(scores.size(), text.size() - 1);
+  return scores;
+}
+
+void expectSameBits(const std::vector<float>& a, const std::vector<float>& b, const char* what) {
+  ASSERT_EQ(a.size(), b.size());
+  EXPECT_EQ(std::memcmp(a.data(), b.data(), a.size() * sizeof(float)), 0) << what;
+}
+
+void checkIndependence(const DecoderSpec& spec) {
+  const TinyModel model(spec, false);
+  const std::vector<int32_t> text = randomTokens(45, spec.vocabularySize, 5);
+  const std::vector<float> alone = scoreAlone(model.options(), text, 45);
+  for (uint32_t chunk : {1u, 7u, 16u}) expectSameBits(scoreAlone(model.options(), text, chunk), alone, "chunked");
+  RuntimeOptions single = model.options();
+  single.threads = 1;
+  expectSameBits(scoreAlone(std::move(single), text, 45), alone, "one thread");
+  for (InstructionSet set : {InstructionSet::Avx2, InstructionSet::Avx512}) {
+    if (!machineHas(set)) continue;
+    RuntimeOptions other = model.options();
+    other.instructionSet = set;
+    expectSameBits(scoreAlone(std::move(other), text, 45), alone, instructionSetName(set));
+  }
+
+  // Among five others at other positions, in chunks of 9.
+  TinyRuntime tiny(model.options());
+  std::vector<uint32_t> others;
+  for (unsigned o = 0; o < 5; o++) others.push_back(tiny.runtime.createRow(rowOptions(randomTokens(45, spec.vocabularySize, 100 + o), 45)));
+  const uint32_t row = tiny.runtime.createRow(rowOptions(text, 45));
+  std::vector<float> scores;
+  for (uint32_t first = 0; first < 45; first += 9) {
+    std::vector<Range> ranges;
+    for (uint32_t o = 0; o < 5; o++) {
+      const uint32_t tokens = o + 1;
+      const int32_t page = int32_t(10 + 4 * o);
+      ranges.push_back({others[o], first / 9 * tokens, tokens, o % 2 == 0 ? HeadMode::Score : HeadMode::None, {page, page + 1, page + 2, page + 3}});
+    }
+    ranges.insert(ranges.begin() + first / 9, {row, first, 9, HeadMode::Score, {50, 6, 41, 3}});
+    const auto head = tiny.pass(ranges);
+    size_t at = 0;
+    for (size_t s = 0; s < head->scored.size(); s += 3) {
+      const size_t count = size_t(head->scored[s + 2]);
+      if (uint32_t(head->scored[s]) == row) scores.insert(scores.end(), head->scores.begin() + long(at), head->scores.begin() + long(at + count));
+      at += count;
+    }
+  }
+  expectSameBits(scores, alone, "in company");
+}
+
+TEST(Company, ChangesNoBitOfALlama) { checkIndependence(smallSpec()); }
+
+TEST(Company, ChangesNoBitOfAMixture) {
+  DecoderSpec spec = smallSpec();
+  spec.feedForward = FeedForwardKind::Experts;
+  spec.experts = 6;
+  spec.expertsPerToken = 3;
+  checkIndependence(spec);
+}
+
+TEST(Company, ChangesNoBitOfAWindowedSandwich) {
+  DecoderSpec spec = smallSpec();
+  spec.residual = Residual::Sandwich;
+  spec.qkNorm = true;
+  spec.layerSpecs[1].window = 6;
+  checkIndependence(spec);
+}
+
+}  // namespace
+}  // namespace spillway

@@ -1,0 +1,55 @@
+import { PassThrough } from 'node:stream';
+import { describe, expect, test } from '@jest/globals';
+import { rowProgress, describeRun } from '../../src/cli/generateReport.js';
+import { formatDuration, ProgressMeter, type ProgressMode } from '../../src/cli/ProgressMeter.js';
+
+function meter(mode: ProgressMode, isTTY: boolean): { meter: ProgressMeter; written: () => string; advance: (seconds: number) => void } {
+  const stream = Object.assign(new PassThrough(), { isTTY, columns: 120 });
+  let now = 100;
+  return {
+    meter: new ProgressMeter(mode, stream, () => now),
+    written: () => String(stream.read() ?? ''),
+    advance: (seconds) => {
+      now += seconds;
+    },
+  };
+}
+
+describe('ProgressMeter', () => {
+  test.each([['off', true], ['off', false], ['auto', false]] as const)('%s, terminal %s: nothing at all', (mode, isTTY) => {
+    const { meter: shown, written } = meter(mode, isTTY);
+    shown.show('rows', { done: 1, total: 2, words: 'x' });
+    shown.stop();
+    expect(written()).toBe('');
+  });
+
+  test('on, no terminal: a line every five seconds, and one at once for a new piece of work', () => {
+    const { meter: shown, written, advance } = meter('on', false);
+    shown.show('loading', { done: 1, total: 9, words: 'MiB' });
+    for (let second = 0; second < 12; second += 1) {
+      shown.show('rows', { done: second, total: 20, words: '5 tokens/s' });
+      advance(1);
+    }
+    shown.show('rows', { done: 12, words: 'total unknown' });
+    shown.stop();
+    expect(written()).toBe('loading: 1/9, MiB\nrows: 0/20, 5 tokens/s\nrows: 5/20, 5 tokens/s\nrows: 10/20, 5 tokens/s\n');
+  });
+
+  test('a terminal: a bar with its words, and the cursor is there again afterwards', () => {
+    const { meter: shown, written } = meter('auto', true);
+    shown.show('rows', { done: 3, total: 20, words: '5 tokens/s' });
+    shown.stop();
+    const text = written();
+    expect(text).toContain('3/20 | 5 tokens/s');
+    expect(text.lastIndexOf('\u001b[?25h')).toBeGreaterThan(text.lastIndexOf('\u001b[?25l'));
+  });
+});
+
+test('the words of a run', () => {
+  const progress = { rowsDone: 9, rowsFailed: 1, rowsActive: 4, promptTokens: 5, generatedTokens: 50, seconds: 20, tokensPerSecond: 12.6 };
+  expect(rowProgress(progress, 50, 10)).toEqual({ done: 20, total: 50, words: '13 tokens/s, 1 with an error, 1:00 left' });
+  expect(rowProgress(progress, undefined, 0)).toEqual({ done: 10, total: undefined, words: '13 tokens/s, 1 with an error' });
+  expect(rowProgress({ ...progress, rowsDone: 0, rowsFailed: 0 }, 50, 0).words).toBe('13 tokens/s');
+  expect(describeRun({ rows: 1, done: 1, failed: 0, kept: 0, keptFailed: 0 }, undefined, 1.25)).toBe('1 row, 1.3 s');
+  expect([0, 59.6, 61, 3600, 36_061].map(formatDuration)).toEqual(['0:00', '1:00', '1:01', '1:00:00', '10:01:01']);
+});

@@ -1,0 +1,305 @@
+import { spawn } from 'node:child_process';
+import { copyFileSync, existsSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, test } from '@jest/globals';
+import { built } from '../jobs/support/built.js';
+import { byIndex, readResults, temporaryFolder, writeLines } from '../jobs/support/files.js';
+import type { RowResult } from '../../src/Row.js';
+import { resultOf, runCli, startCli, tinyModelWithTokenizer, TINY_MODEL, until } from './support.js';
+
+const path = temporaryFolder();
+let names = 0;
+
+function flags(lines: readonly unknown[], model = TINY_MODEL): { input: string; output: string; args: string[] } {
+  names += 1;
+  const [input, output] = [path(`in-${names}.jsonl`), path(`out-${names}.jsonl`)];
+  writeLines(input, lines);
+  return { input, output, args: ['generate', '--model', model, '--input', input, '--output', output] };
+}
+
+const rows = (count: number): object[] => Array.from({ length: count }, (_, at) => ({ id: `row-${at}`, tokens: [1, 3 + (at % 250), 7] }));
+const ALL_FIELDS = ['id', 'index', 'text', 'tokens', 'finishReason', 'usage'];
+
+describe('generate', () => {
+  test('answers rows of tokens; silent but for a summary where stderr is no terminal', async () => {
+    const { output, args } = flags(rows(20));
+    const { code, stdout, stderr } = await runCli([...args, '--max-new-tokens', '6', '--ignore-eos']);
+    expect({ code, stdout }).toEqual({ code: 0, stdout: '' });
+    expect(stderr).toMatch(/^20 rows, 120 tokens in [\d.]+ s .*tokens\/s\n$/);
+    const results = readResults(output);
+    expect(results.map(({ id, index }) => [id, index])).toEqual(rows(20).map((row, at) => [(row as { id: string }).id, at]));
+    for (const result of results) {
+      expect(Object.keys(result)).toEqual(ALL_FIELDS);
+      expect(result).toMatchObject({ finishReason: 'length', usage: { promptTokens: 3, completionTokens: 6 } });
+      expect(result.tokens).toHaveLength(6);
+    }
+    expect(readdirSync(path('.')).filter((name) => name.startsWith('out-1.'))).toEqual(['out-1.jsonl', 'out-1.jsonl.job.json']);
+  });
+
+  test('the same output whatever batch, schedule, threads or order', async () => {
+    const lines = Array.from({ length: 24 }, (_, at) => ({ tokens: Array.from({ length: 1 + (at % 9) * 3 }, (_, token) => 3 + ((at * 37 + token * 11) % 250)), maxNewTokens: 1 + (at % 5) * 4 }));
+    const run = async (...more: string[]): Promise<RowResult[]> => {
+      const { output, args } = flags(lines);
+      expect(await runCli([...args, '--temperature', '0.8', '--seed', '3', '--logprobs', '2', ...more])).toMatchObject({ code: 0 });
+      return byIndex(readResults(output));
+    };
+    const expected = await run();
+    expect(expected[0]?.logprobs?.[0]?.top).toHaveLength(2);
+    expect(await run('--batch-size', '1')).toEqual(expected);
+    expect(await run('--batch-size', '3', '--batches', '3', '--schedule', 'zigzag')).toEqual(expected);
+    expect(await run('--schedule', 'row', '--batch-size', '5', '--threads', '1')).toEqual(expected);
+    expect(await run('--order', 'completion', '--batch-size', '4')).toEqual(expected);
+    const other = await run('--seed', '4');
+    expect(other.map(({ tokens }) => tokens)).not.toEqual(expected.map(({ tokens }) => tokens));
+  });
+
+  test('bad rows become rows with an error, the others are unaffected, and the exit code is 4', async () => {
+    const lines = [
+      { id: 'good', tokens: [1, 9] }, 'no json', '', '[]', { id: 'none' }, { id: 'empty', tokens: [] }, { id: 'range', tokens: [1, 256] }, { id: 'negative', tokens: [-1] },
+      { id: 'long', tokens: Array(200).fill(5) }, { id: 'hot', tokens: [1], temperature: -1 }, { id: 'type', tokens: [1], topP: 'x' }, { id: 'good', tokens: [1, 9] },
+      { id: 'text', prompt: 'no tokenizer' }, { id: 'both', prompt: 'a', tokens: [1] }, { tokens: [1, 9] },
+    ];
+    const { output, args } = flags(lines);
+    const { code, stderr } = await runCli([...args, '--max-new-tokens', '4', '--ignore-eos']);
+    expect(code).toBe(4);
+    expect(stderr).toContain('14 rows (12 with an error)');
+    const results = readResults(output);
+    expect(results.map(({ id, error }) => [id, error?.code])).toEqual([
+      ['good', undefined], [2, 'invalid-json'], [4, 'invalid-row'], ['none', 'no-prompt'], ['empty', 'empty-prompt'], ['range', 'token-out-of-range'],
+      ['negative', 'token-out-of-range'], ['long', 'too-long'], ['hot', 'invalid-parameter'], ['type', 'invalid-row'], ['good', 'duplicate-id'],
+      ['text', expect.any(String)], ['both', 'no-prompt'], [15, undefined],
+    ]);
+    expect(results.map(({ index }) => index)).toEqual(results.map((_, at) => at));
+    for (const result of results.filter(({ error }) => error !== undefined)) {
+      expect(result).toMatchObject({ text: '', tokens: [], finishReason: 'error', usage: { completionTokens: 0 } });
+      expect(result.error?.message).not.toBe('');
+    }
+    expect(results[13]?.tokens).toEqual(results[0]?.tokens);
+  });
+
+  test('a row that asks for more than the context holds fills it, and ends', async () => {
+    const { output, args } = flags([{ tokens: [1, 5, 7] }, { tokens: Array(127).fill(9) }]);
+    expect(await runCli([...args, '--ignore-eos', '--max-new-tokens', '1000'])).toMatchObject({ code: 0 });
+    // The last token is sampled from the last position and never computed itself.
+    expect(readResults(output).map(({ finishReason, usage }) => [finishReason, usage.promptTokens + usage.completionTokens])).toEqual([['length', 129], ['length', 129]]);
+  });
+
+  test('prompts, messages, text input, carried fields, stop strings', async () => {
+    const model = tinyModelWithTokenizer(path('tiny'));
+    const chat = flags([{ id: 1, messages: [{ role: 'user', content: 'hi' }], source: 'a' }, { id: 2, prompt: 'hi', source: { page: 2 } }], model);
+    expect(await runCli([...chat.args, '--max-new-tokens', '3', '--carry-fields', '--ignore-eos'])).toMatchObject({ code: 0 });
+    expect(readResults(chat.output)).toMatchObject([
+      { id: 1, row: { source: 'a' }, usage: { promptTokens: '<'.length + 'user:hi\n'.length } },
+      { id: 2, row: { source: { page: 2 } }, usage: { promptTokens: 3 } },
+    ]);
+    names += 1;
+    const [text, output] = [path(`in-${names}.txt`), path(`out-${names}.jsonl`)];
+    writeFileSync(text, 'hi\r\n\n{"prompt":1}\n');
+    const args = ['generate', '--model', model, '--input', text, '--output', output, '--input-format', 'text', '--max-new-tokens', '12', '--ignore-eos'];
+    expect(await runCli(args)).toMatchObject({ code: 0 });
+    const [first, second] = readResults(output);
+    expect([first?.id, second?.id, second?.usage.promptTokens]).toEqual([1, 3, 13]);
+    expect(first?.tokens.slice(0, 3)).toEqual(readResults(chat.output)[1]?.tokens);
+
+    const whole = first?.text ?? '';
+    const stop = whole.slice(3, 5);
+    expect(stop).not.toBe('');
+    expect(await runCli([...args, '--overwrite', '--stop', stop, '--stop', 'never in there'])).toMatchObject({ code: 0 });
+    expect(readResults(output)[0]).toMatchObject({ text: whole.slice(0, whole.indexOf(stop)), finishReason: 'stop' });
+  });
+
+  test('stdin to stdout, row by row: a result comes while the input is still open', async () => {
+    const child = startCli(['generate', '--model', TINY_MODEL, '--input', '-', '--output', '-', '--max-new-tokens', '2', '--ignore-eos']);
+    let seen = '';
+    child.stdout?.on('data', (chunk: Buffer) => (seen += chunk.toString()));
+    child.stdin?.write('{"tokens":[1,4]}\n');
+    await until(() => seen.includes('\n') || child.exitCode !== null);
+    expect(JSON.parse(seen)).toMatchObject({ id: 1, index: 0, finishReason: 'length' });
+    child.stdin?.end('bad\n');
+    expect(await resultOf(child)).toMatchObject({ code: 4 });
+  });
+
+  test('--stats and --trace', async () => {
+    const { args } = flags(rows(10));
+    const [stats, trace] = [path('stats.json'), path('trace.json')];
+    expect(await runCli([...args, '--max-new-tokens', '5', '--ignore-eos', '--stats', stats, '--trace', trace])).toMatchObject({ code: 0 });
+    const document = JSON.parse(readFileSync(stats, 'utf8')) as Record<string, unknown>;
+    expect(document).toMatchObject({ rows: { done: 10, failed: 0 }, tokens: { prompt: 30, generated: 50 } });
+    for (const key of ['model', 'policy', 'seconds', 'tokensPerSecond', 'bytes', 'queues', 'memory', 'residentPeakBytes', 'orchestration']) expect(document).toHaveProperty(key);
+    const events = JSON.parse(readFileSync(trace, 'utf8')) as { name: string; ph: string }[];
+    expect(new Set(events.filter(({ ph }) => ph === 'X').map(({ name }) => name))).toContain('compute');
+  });
+
+  test('--progress on without a terminal writes lines', async () => {
+    const { args } = flags(rows(10));
+    expect((await runCli([...args, '--max-new-tokens', '5', '--progress', 'on'])).stderr).toMatch(/^rows: \d+\/10, \d+ tokens\/s/m);
+  });
+});
+
+describe('resume', () => {
+  test('goes on after a cut at any place, ends byte for byte the same, and keeps error rows unless told otherwise', async () => {
+    const { output, args } = flags([...rows(8), 'bad', { id: 'last', tokens: [1, 2, 3] }]);
+    const run = [...args, '--max-new-tokens', '5'];
+    expect(await runCli(run)).toMatchObject({ code: 4 });
+    const whole = readFileSync(output);
+    for (const cut of [0, 1, whole.indexOf(0x0a), whole.indexOf(0x0a) + 1, Math.floor(whole.length / 2), whole.length - 1]) {
+      truncateSync(output, cut);
+      expect(await runCli([...run, '--resume'])).toMatchObject({ code: 4 });
+      expect(readFileSync(output).equals(whole)).toBe(true);
+    }
+    const complete = await runCli([...run, '--resume']);
+    expect(complete.stderr).toContain('0 rows, 10 from before (1 with an error)');
+    expect(complete.code).toBe(4);
+    expect(await runCli([...run, '--resume', '--retry-errors'])).toMatchObject({ code: 4 });
+    expect(byIndex(readResults(output))).toEqual(whole.toString().trimEnd().split('\n').map((line) => JSON.parse(line) as unknown));
+  });
+
+  test('an existing output is refused, --overwrite begins anew', async () => {
+    const { output, args: given } = flags(rows(3));
+    const args = [...given, '--max-new-tokens', '5'];
+    expect(await runCli(args)).toMatchObject({ code: 0 });
+    const before = readFileSync(output);
+    const refused = await runCli(args);
+    expect(refused).toMatchObject({ code: 1 });
+    expect(refused.stderr).toContain('--resume goes on with it, --overwrite begins anew');
+    expect(readFileSync(output).equals(before)).toBe(true);
+    expect(await runCli([...args, '--overwrite'])).toMatchObject({ code: 0 });
+    expect(readFileSync(output).equals(before)).toBe(true);
+  });
+
+  test('another model, flag or input: exit 1, and the output is left as it is', async () => {
+    const model = path('model.gguf');
+    copyFileSync(TINY_MODEL, model);
+    const { input, output, args } = flags(rows(4), model);
+    expect(await runCli([...args, '--max-new-tokens', '5'])).toMatchObject({ code: 0 });
+    truncateSync(output, readFileSync(output).indexOf(0x0a) + 9);
+    const before = readFileSync(output);
+    const refused = async (words: string, ...more: string[]): Promise<void> => {
+      const { code, stderr } = await runCli([...args, '--resume', ...more]);
+      expect({ code, stderr: stderr.includes(words) ? words : stderr }).toEqual({ code: 1, stderr: words });
+      expect(readFileSync(output).equals(before)).toBe(true);
+    };
+    await refused('maxNewTokens (was 5, is 128)');
+    await refused('temperature (was 0, is 1)', '--max-new-tokens', '5', '--temperature', '1');
+    await refused('precision (was "default", is "float32")', '--max-new-tokens', '5', '--precision', 'float32');
+    const rowsBefore = readFileSync(input);
+    writeLines(input, rows(5));
+    await refused('the input', '--max-new-tokens', '5');
+    writeFileSync(input, rowsBefore);
+    copyFileSync(TINY_MODEL.replace('Q8_0', 'F32'), model);
+    await refused('the model (model.gguf)', '--max-new-tokens', '5');
+    copyFileSync(TINY_MODEL, model);
+    expect(await runCli([...args, '--resume', '--max-new-tokens', '5', '--order', 'completion', '--threads', '1'])).toMatchObject({ code: 0 });
+    expect(readResults(output)).toHaveLength(4);
+  });
+
+  test('kill -9 five times in mid-run, then to the end: each row once, with the answer it would have had', async () => {
+    const lines = rows(3000);
+    const reference = flags(lines);
+    const more = ['--max-new-tokens', '20', '--ignore-eos'];
+    expect(await runCli([...reference.args, ...more])).toMatchObject({ code: 0 });
+    const { output, args } = flags(lines);
+    const size = (): number => (existsSync(output) ? statSync(output).size : 0);
+    for (let kill = 0; kill < 5; kill += 1) {
+      const before = size();
+      const child = startCli([...args, ...more, '--resume', '--batch-size', '8', '--order', kill % 2 === 0 ? 'completion' : 'input']);
+      const ended = resultOf(child);
+      await until(() => size() > before || child.exitCode !== null);
+      await sleep(Math.random() * 30);
+      child.kill('SIGKILL');
+      expect((await ended).code).toBe(137);
+    }
+    const last = await runCli([...args, ...more, '--resume']);
+    expect(last.code).toBe(0);
+    expect(last.stderr).toMatch(/^\d+ rows, \d+ from before/);
+    expect(byIndex(readResults(output))).toEqual(readResults(reference.output));
+  });
+});
+
+describe('interrupted', () => {
+  test.each([['SIGINT', 130], ['SIGTERM', 143]] as const)('%s: exit %d, what was finished is intact, and --resume goes on', async (signal, code) => {
+    const { output, args } = flags(rows(4000));
+    const more = ['--max-new-tokens', '30', '--ignore-eos'];
+    const child = startCli([...args, ...more, '--batch-size', '8']);
+    const ended = resultOf(child);
+    await until(() => (existsSync(output) && statSync(output).size > 0) || child.exitCode !== null);
+    child.kill(signal);
+    const result = await ended;
+    expect(result).toMatchObject({ code });
+    expect(result.stderr).toContain('finished rows are kept');
+    const done = readResults(output);
+    expect(done.length).toBeGreaterThan(0);
+    expect(done.length).toBeLessThan(4000);
+    expect(existsSync(`${output}.lock`)).toBe(false);
+    expect(await runCli([...args, ...more, '--resume'])).toMatchObject({ code: 0 });
+    expect(readResults(output).map(({ index }) => index)).toEqual(Array.from({ length: 4000 }, (_, at) => at));
+  });
+
+  test('while it waits for rows on stdin', async () => {
+    const child = startCli(['generate', '--model', TINY_MODEL, '--input', '-', '--output', path('waiting.jsonl'), '--max-new-tokens', '2']);
+    child.stdin?.write('{"tokens":[1,4]}\n');
+    await until(() => (existsSync(path('waiting.jsonl')) && statSync(path('waiting.jsonl')).size > 0) || child.exitCode !== null);
+    child.kill('SIGTERM');
+    expect(await resultOf(child)).toMatchObject({ code: 143 });
+    expect(readResults(path('waiting.jsonl'))).toHaveLength(1);
+  });
+
+  test('a reader that has seen enough ends the run without a word', async () => {
+    const { input } = flags(rows(3000));
+    const shell = spawn('sh', ['-c', '"$0" "$@" | head -n 1', process.execPath, built('cli/main.js'), 'generate', '--model', TINY_MODEL, '--input', input, '--output', '-', '--max-new-tokens', '30'], { stdio: 'pipe' });
+    const { stdout, stderr } = await resultOf(shell);
+    expect(stderr).toBe('');
+    expect(stdout.split('\n')).toHaveLength(2);
+  });
+});
+
+describe('files that cannot be used: exit 2, or 3 for memory', () => {
+  test('a missing input, output folder, model', async () => {
+    const { input, output } = flags(rows(1));
+    const attempt = async (args: string[]): Promise<string> => {
+      const { code, stdout, stderr } = await runCli(['generate', ...args]);
+      expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+      expect(existsSync(output)).toBe(false);
+      return stderr;
+    };
+    expect(await attempt(['--model', TINY_MODEL, '--input', path('none.jsonl'), '--output', output])).toContain('none.jsonl: cannot be read: no such file');
+    expect(await attempt(['--model', TINY_MODEL, '--input', input, '--output', path('none/out.jsonl')])).toContain('none');
+    expect(await attempt(['--model', path('none.gguf'), '--input', input, '--output', output])).toContain('none.gguf');
+    expect(await attempt(['--model', TINY_MODEL, '--input', input, '--output', output, '--stats', path('none/stats.json')])).toContain('stats.json: cannot be written');
+  });
+
+  test('a truncated model names the file, and what was found and expected', async () => {
+    const { input, output } = flags(rows(1));
+    const model = path('cut.gguf');
+    const bytes = readFileSync(TINY_MODEL);
+    for (const size of [0, 3, 100, 1000, bytes.length - 1]) {
+      writeFileSync(model, bytes.subarray(0, size));
+      const { code, stderr } = await runCli(['generate', '--model', model, '--input', input, '--output', output]);
+      expect(code).toBe(2);
+      expect(stderr).toMatch(/cut\.gguf.*found.*expected/s);
+      expect(stderr).not.toContain('should not');
+    }
+    expect(existsSync(output)).toBe(false);
+  });
+
+  test('a memory budget that is too small names one that works', async () => {
+    const { output, args: given } = flags(rows(2));
+    const args = [...given, '--max-new-tokens', '5'];
+    const { code, stderr } = await runCli([...args, '--cpu-memory', '1MiB']);
+    expect(code).toBe(3);
+    expect(existsSync(output)).toBe(false);
+    const needed = /--cpu-memory (\d+)/.exec(stderr)?.[1] ?? '';
+    // Another process begins a little larger or smaller than this one.
+    expect(await runCli([...args, '--cpu-memory', String(Number(needed) + 32 * 2 ** 20)])).toMatchObject({ code: 0 });
+  });
+
+  (existsSync('/dev/full') ? test : test.skip)('a full disk', async () => {
+    const { input, args } = flags(rows(50));
+    const full = await runCli(['generate', '--model', TINY_MODEL, '--input', input, '--output', '/dev/full', '--max-new-tokens', '2']);
+    expect(full.code).toBe(2);
+    expect(full.stderr).toContain('/dev/full: cannot be written: no space left on the device');
+    const trace = await runCli([...args, '--trace', '/dev/full']);
+    expect(trace.code).toBe(2);
+    expect(readResults(args.at(-1) ?? '')).toHaveLength(50);
+  });
+});

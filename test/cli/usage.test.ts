@@ -1,0 +1,103 @@
+import { existsSync, readdirSync } from 'node:fs';
+import { describe, expect, test } from '@jest/globals';
+import { temporaryFolder, writeLines } from '../jobs/support/files.js';
+import { runCli, TINY_MODEL } from './support.js';
+
+const path = temporaryFolder();
+const input = path('in.jsonl');
+writeLines(input, [{ tokens: [1, 5] }]);
+const generate = (...more: string[]): string[] => ['generate', '--model', TINY_MODEL, '--input', input, '--output', path('out.jsonl'), ...more];
+
+/** Refused as wrong usage, with nothing on stdout and nothing made. */
+async function refused(args: string[]): Promise<string> {
+  const { code, stdout, stderr } = await runCli(args);
+  expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+  expect(readdirSync(path('.'))).toEqual(['in.jsonl']);
+  return stderr;
+}
+
+describe('--help', () => {
+  test('names every flag of the contract, each with a default', async () => {
+    const { code, stdout } = await runCli(['generate', '--help']);
+    expect(code).toBe(0);
+    const flags = [
+      'model', 'input', 'output', 'input-format', 'max-new-tokens', 'temperature', 'top-p', 'top-k', 'min-p', 'repetition-penalty', 'seed', 'stop',
+      'ignore-eos', 'logprobs', 'escape-special-tokens', 'precision', 'gpu-memory', 'cpu-memory', 'disk', 'disk-memory', 'policy', 'schedule',
+      'batch-size', 'batches', 'compress-weights', 'compress-cache', 'sparse-attention', 'overlap', 'threads', 'device', 'resume', 'order', 'stats',
+      'trace', 'progress', 'carry-fields', 'retry-errors', 'overwrite',
+    ];
+    const entries = stdout.split(/^ {2}(?=--)/m).slice(1);
+    for (const flag of flags) {
+      const entry = entries.find((text) => text.startsWith(`--${flag} `));
+      expect({ flag, documented: entry !== undefined && /default:|necessary/s.test(entry) }).toEqual({ flag, documented: true });
+    }
+  });
+
+  test.each(['tokenize', 'perplexity', 'inspect', 'pull'])('%s has help', async (command) => {
+    const { code, stdout, stderr } = await runCli([command, '--help']);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toContain(`Usage: spillway ${command}`);
+  });
+
+  test('the commands, the exit codes, the version', async () => {
+    const { stdout } = await runCli(['--help']);
+    for (const word of ['generate', 'tokenize', 'perplexity', 'inspect', 'pull', 'Exit codes: 0']) expect(stdout).toContain(word);
+    expect((await runCli(['--version'])).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+  });
+});
+
+describe('wrong usage: exit 1, and nothing is read or written', () => {
+  test('no command, an unknown one, an unknown flag: with a suggestion', async () => {
+    expect(await refused([])).toContain('Usage: spillway');
+    expect(await refused(['genrate'])).toContain('Did you mean generate?');
+    expect(await refused(generate('--max-new-token', '3'))).toContain('Did you mean --max-new-tokens?');
+    expect(await refused(['generate', '--modle', 'x'])).toContain('Did you mean --model?');
+    expect(await refused(generate('extra'))).toContain('too many arguments');
+  });
+
+  test('what is missing', async () => {
+    expect(await refused(['generate', '--model', TINY_MODEL])).toContain('missing: --input, --output');
+    expect(await refused(['tokenize'])).toContain('missing: --model');
+    expect(await refused(['inspect'])).toContain('missing: --model');
+    expect(await refused(['perplexity', '--model', TINY_MODEL])).toContain('missing: --text, --window');
+    expect(await refused(['pull'])).toContain('either an ID or --list');
+    expect(await refused(generate('--seed'))).toContain('argument missing');
+  });
+
+  test.each([
+    ['--max-new-tokens', '0'], ['--max-new-tokens', '1.5'], ['--max-new-tokens', '0x10'], ['--max-new-tokens', ''], ['--temperature', '-0.1'],
+    ['--temperature', 'NaN'], ['--temperature', ''], ['--temperature', 'Infinity'], ['--top-p', '0'], ['--top-p', '1.01'], ['--top-k', '-1'],
+    ['--min-p', '2'], ['--repetition-penalty', '0'], ['--seed', '-1'], ['--seed', '99999999999999999999'], ['--stop', ''], ['--logprobs', '-1'],
+    ['--input-format', 'csv'], ['--precision', 'float16'], ['--order', 'random'], ['--progress', 'yes'], ['--device', 'tpu'], ['--threads', '0'],
+    ['--batch-size', '0'], ['--batches', '1000'], ['--cpu-memory', '1 apple'], ['--cpu-memory', '0'], ['--schedule', 'spiral'],
+  ])('%s %j', async (flag, value) => {
+    expect(await refused(generate(flag, value))).toContain(`option '${flag}`);
+  });
+
+  test.each([
+    ['--gpu-memory', '4GiB', 'Nothing is computed on a GPU so far; available: 0'],
+    ['--disk', '/tmp', 'all kept in main memory so far'],
+    ['--disk-memory', '1GiB', 'available: 0'],
+    ['--policy', 'policy.json', 'available: auto'],
+    ['--compress-weights', '4bit', 'available: none'],
+    ['--compress-cache', 'auto', 'available: none'],
+    ['--sparse-attention', '0.1', 'available: off'],
+    ['--overlap', 'off', 'available: on'],
+  ])('%s %s asks for what is not there, and is told what is', async (flag, value, words) => {
+    expect(await refused(generate(flag, value))).toContain(words);
+  });
+
+  test('what only the engine or the files can refuse leaves nothing behind either', async () => {
+    expect(await refused(generate('--logprobs', '100000'))).toContain('logprobs: found 100000');
+    expect(await refused(generate('--device', 'cuda'))).toContain('device: found "cuda"');
+    expect(await refused(generate('--retry-errors'))).toContain('--retry-errors goes with --resume');
+    expect(await refused(generate('--resume', '--overwrite'))).toContain('contradict');
+    expect(await refused(generate('--stats', path('out.jsonl')))).toContain('--output and --stats name the same file');
+    expect(await refused(generate('--trace', input))).toContain('--input and --trace name the same file');
+    expect(await refused(['generate', '--model', TINY_MODEL, '--input', input, '--output', input, '--overwrite'])).toContain('same file');
+    expect(await refused(['generate', '--model', TINY_MODEL, '--input', input, '--output', '-', '--resume'])).toContain('--resume needs --output FILE');
+    expect(await refused(['generate', '--model', 'no-such-model', '--input', input, '--output', '-'])).toContain('smollm2-135m-instruct');
+    expect(await refused(['pull', 'no-such-model'])).toContain('smollm2-135m-instruct');
+    expect(existsSync(input)).toBe(true);
+  });
+});
