@@ -1,11 +1,11 @@
 // Matrix products by shape, type, rows and instruction set, against what the arithmetic units and the memory can give.
 //   matmul [threads=1] [case or all=all] [instruction set or all=best] [precision: default or float32=default]
 // "cold": copies of the weights, 96 MiB in all, are used in turn, as in a model, where a matrix is used once a pass. "warm": the same weights again and again.
-#include <chrono>
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <string>
-#include <algorithm>
 
 #include "../runtime/ThreadPool.h"
 #include "../tests/matmulCases.h"
@@ -14,7 +14,13 @@
 namespace {
 using namespace spillway;
 
-double secondsNow() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+// With one thread the processor time that this process got, so that neighbours do not count; helpers spin while they wait, so with more it is wall time.
+bool processorTime = false;
+double secondsNow() {
+  timespec now;
+  clock_gettime(processorTime ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
 
 double tenthPercentile(std::vector<double>& times) {
   const auto at = times.begin() + static_cast<long>(times.size() / 10);
@@ -46,6 +52,7 @@ double measure(const Compute& compute, const std::vector<cases::PackedMatrix>& c
 }
 
 void run(InstructionSet set, unsigned threads, const std::string& wanted, Precision precision) {
+  processorTime = threads == 1;
   ThreadPool pool(threads);
   const Compute compute{kernelsFor(set), pool, precision};
   const double int8 = bench::peakInt8(set, threads), floats = bench::peakFloat(set, threads);

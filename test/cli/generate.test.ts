@@ -298,7 +298,7 @@ describe('files that cannot be used: exit 2, or 3 for memory', () => {
     const full = await runCli(['generate', '--model', TINY_MODEL, '--input', input, '--output', '/dev/full', '--max-new-tokens', '2']);
     expect(full.code).toBe(2);
     expect(full.stderr).toContain('/dev/full: cannot be written: no space left on the device');
-    const trace = await runCli([...args, '--trace', '/dev/full']);
+    const trace = await runCli([...args, '--max-new-tokens', '2', '--trace', '/dev/full']);
     expect(trace.code).toBe(2);
     expect(readResults(args.at(-1) ?? '')).toHaveLength(50);
   });

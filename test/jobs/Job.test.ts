@@ -301,6 +301,14 @@ describe('resume', () => {
     );
   });
 
+  test('a torn last line is cut off even if the resumed run gets nowhere', async () => {
+    const { input, output } = files(prompts(4));
+    await runJob({ engine: new StubEngine(), input, output });
+    truncateSync(output, readFileSync(output).length - 10);
+    await failure(runJob({ engine: new StubEngine({ failAt: 3 }), input, output, resume: true }));
+    expect(readResults(output)).toHaveLength(3);
+  });
+
   test('a resumed job in order of input equals the uninterrupted one byte for byte', async () => {
     const { input, output } = files(prompts(12));
     await runJob({ engine: new StubEngine(), input, output });

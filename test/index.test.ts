@@ -1,0 +1,53 @@
+import { expect, test } from '@jest/globals';
+import * as spillway from '../src/index.js';
+
+// The public face. A name that appears here is a promise; one that disappears is a break.
+test('exports these names and no others', () => {
+  expect(Object.keys(spillway).sort()).toEqual([
+    'Engine',
+    'InterruptedError',
+    'JobFileError',
+    'MemoryBudgetError',
+    'ModelFileError',
+    'NativeError',
+    'RowError',
+    'ScheduleError',
+    'SimulatedDevice',
+    'SpillwayError',
+    'TaskError',
+    'UsageError',
+    'compute',
+    'createTokenizer',
+    'defaultPipeline',
+    'diagonalBlock',
+    'finishedRows',
+    'formatBytes',
+    'generatedRows',
+    'inputOrder',
+    'iterated',
+    'knownModels',
+    'loadActivation',
+    'loadCache',
+    'loadWeight',
+    'offloadGenerate',
+    'overlap',
+    'parseBytes',
+    'pulled',
+    'readModel',
+    'resolveModel',
+    'rowByRow',
+    'serialize',
+    'squares',
+    'storeActivation',
+    'storeCache',
+    'synchronize',
+    'validatePath',
+    'zigZagBlock',
+  ]);
+});
+
+test('stages and whole generations are there under the names of the design', () => {
+  for (const name of ['loadWeight', 'loadCache', 'loadActivation', 'compute', 'storeActivation', 'storeCache', 'synchronize', 'overlap', 'serialize', 'offloadGenerate'] as const) {
+    expect(typeof spillway[name]).toBe('function');
+  }
+});
