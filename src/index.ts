@@ -28,6 +28,7 @@ export { synchronize } from './operators/synchronize.js';
 export { overlap } from './operators/overlap.js';
 export { serialize } from './operators/serialize.js';
 export { defaultPipeline } from './operators/defaultPipeline.js';
+export { serialPipeline } from './operators/serialPipeline.js';
 export { finishedRows } from './operators/finishedRows.js';
 export { inputOrder } from './operators/inputOrder.js';
 export type { LookAhead, Stage } from './operators/stageInternals.js';
@@ -44,6 +45,16 @@ export { zigZagBlock } from './engine/schedules/zigZagBlock.js';
 export { validatePath, type PathRecord } from './engine/schedules/validatePath.js';
 export type { AdmittedRow, Observed, Schedule } from './engine/schedules/Schedule.js';
 export type { Grid, HeadMode, RowId, RowRange, Square } from './engine/schedules/Square.js';
+
+// Jobs: files in, files out, each row exactly once
+export { runJob, type RunJobOptions } from './jobs/runJob.js';
+export { Job } from './jobs/Job.js';
+export { checkJobFiles, type JobFileOptions, type JobFileState } from './jobs/jobFiles.js';
+export type { JobOptions, JobSummary, RowGenerator } from './jobs/JobOptions.js';
+export { readRows, openLines, type ByteSource, type ReadRowsOptions } from './jobs/readRows.js';
+export { writeRows } from './jobs/writeRows.js';
+export { parseRow } from './jobs/parseRow.js';
+export { formatResult } from './jobs/formatResult.js';
 
 // Models
 export { readModel } from './model/readModel.js';

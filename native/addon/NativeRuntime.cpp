@@ -210,7 +210,7 @@ void NativeRuntime::wakeJavaScript(napi_env env, napi_value, void* context, void
     const Napi::Object pinned = self->Value();  // callbacks may drop the last reference
     if (!pinned.IsEmpty()) self->drain();
   } catch (const Napi::Error& error) {
-    error.ThrowAsJavaScriptException();  // what a callback threw becomes an uncaught exception, as for any event
+    napi_fatal_exception(env, error.Value());  // what a callback threw becomes an uncaught exception, as for any event
   } catch (...) {
     // Nothing of ours throws anything else but bad_alloc; there is nobody to tell.
   }

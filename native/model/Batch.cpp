@@ -1,5 +1,6 @@
 #include "Batch.h"
 
+#include <algorithm>
 #include <string>
 #include <unordered_map>
 
@@ -65,7 +66,7 @@ std::shared_ptr<Batch> makeBatch(const std::vector<int32_t>& rows, const std::ve
     BatchRange range;
     range.row = table.get(checked(r, "handle", entry[0], 0, INT32_MAX));
     if (!seen.emplace(range.row.get(), r).second) refuse(r, "handle", entry[0], "each row once");
-    const int64_t capacity = range.row->capacityTokens;
+    const int64_t capacity = std::min(range.row->capacityTokens, bounds.contextTokens);
     range.firstPosition = checked(r, "first position", entry[1], 0, capacity - 1);
     range.tokens = checked(r, "tokens", entry[2], 1, capacity - range.firstPosition);
     range.mode = static_cast<HeadMode>(checked(r, "head mode", entry[3], 0, 2));

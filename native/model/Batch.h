@@ -76,6 +76,7 @@ struct BatchBounds {
   Limits limits;
   uint32_t pages;       // of the cache, a layer
   uint32_t pageTokens;
+  uint32_t contextTokens;  // positions that the model has
 };
 
 // Six integers a row (src/bindings/Addon.ts, BATCH_STRIDE).

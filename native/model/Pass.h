@@ -12,6 +12,7 @@
 #include "Batch.h"
 #include "DecoderSpec.h"
 #include "PagePool.h"
+#include "StoredMatrix.h"
 #include "Weights.h"
 
 namespace spillway {
@@ -26,6 +27,7 @@ struct Pass {
   Activations& activations;
   Scratch& scratch;
   bool measuring = false;
+  const uint8_t* streamed = nullptr;  // the buffer that holds what streams of the layer at hand, if anything does
 
   size_t tokens() const { return batch.tokens.size(); }
 
@@ -46,17 +48,25 @@ struct Pass {
     else compute.kernels.rows.layerNorm(x, weight, bias, spec.normEpsilon, spec.hiddenSize, y);
   }
 
-  // output_i = input · weights_iᵀ + bias_i for all jobs.
-  void multiply(const MatmulJob* jobs, size_t count, const float* input, size_t rows, size_t columns) const {
+  // output_i = input · weights_iᵀ + bias_i for up to three jobs.
+  void multiply(const ProductJob* products, size_t count, const float* input, size_t rows, size_t columns) const {
+    constexpr size_t kMostProducts = 3;
+    SplitProduct split[kMostProducts];
+    MatmulJob jobs[2 * kMostProducts];
+    size_t jobCount = 0;
     const size_t mark = scratch.used();
     bool quantise = false;
-    for (size_t i = 0; i < count; i++) quantise |= usesQuantisedInput(jobs[i].weights->type, compute.precision);
-    matmul(compute, jobs, count, prepareInput(compute, input, rows, columns, columns, quantise, scratch), scratch);
+    for (size_t p = 0; p < count; p++) {
+      quantise |= usesQuantisedInput(products[p].weights->type, compute.precision);
+      split[p].cut(products[p], streamed);
+      for (size_t j = 0; j < split[p].count; j++) jobs[jobCount++] = split[p].jobs[j];
+    }
+    matmul(compute, jobs, jobCount, prepareInput(compute, input, rows, columns, columns, quantise, scratch), scratch);
     scratch.release(mark);
   }
-  void multiply(const WeightMatrix& weights, const float* bias, const float* input, size_t rows, float* output) const {
-    const MatmulJob job{&weights, bias, output, weights.outputs};
-    multiply(&job, 1, input, rows, weights.inputs);
+  void multiply(const StoredMatrix& weights, const float* bias, const float* input, size_t rows, float* output) const {
+    const ProductJob product{&weights, bias, output, weights.outputs};
+    multiply(&product, 1, input, rows, weights.inputs);
   }
 };
 

@@ -40,7 +40,7 @@ Runtime::Runtime(RuntimeOptions&& options, std::function<void()> wake)
   instructionSet_ = model_->options().instructionSet;
   bytes_ = model_->bytes();
   spec_ = model_->spec();
-  bounds_ = {model_->options().limits, model_->options().pages, model_->options().pageTokens};
+  bounds_ = {model_->options().limits, model_->options().pages, model_->options().pageTokens, spec_.contextTokens};
   progress_.changed = [this] { channel_.notify(); };
 }
 
@@ -70,8 +70,9 @@ uint32_t Runtime::createRow(RowOptions&& options) {
   checkOpen();
   const int32_t vocabulary = static_cast<int32_t>(spec_.vocabularySize);
   if (options.tokens.empty()) refuse("tokens", "none", "at least one");
-  if (options.capacityTokens > spec_.contextTokens) {
-    refuse("capacityTokens", std::to_string(options.capacityTokens), "at most the model's context of " + std::to_string(spec_.contextTokens));
+  // The last sampled token is never computed, so it needs no position.
+  if (options.capacityTokens > spec_.contextTokens + 1) {
+    refuse("capacityTokens", std::to_string(options.capacityTokens), "at most one more than the model's context of " + std::to_string(spec_.contextTokens));
   }
   if (options.tokens.size() > options.capacityTokens) {
     refuse("capacityTokens", std::to_string(options.capacityTokens), "at least the " + std::to_string(options.tokens.size()) + " tokens given");

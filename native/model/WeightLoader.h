@@ -4,6 +4,7 @@
 #include <functional>
 #include <vector>
 
+#include "../runtime/Error.h"
 #include "../runtime/File.h"
 #include "../runtime/ThreadPool.h"
 #include "Weights.h"
@@ -11,9 +12,18 @@
 namespace spillway {
 
 struct LoadProgress {
-  std::atomic<uint64_t> bytes{0};    // of files, done
-  std::atomic<bool> stopped{false};  // set from outside to give up: load throws Error(Cancelled)
+  std::atomic<uint64_t> bytes{0};    // done
+  std::atomic<bool> stopped{false};  // set from outside to give up
   std::function<void()> changed;     // called from any thread after `bytes` has grown
+
+  void add(uint64_t more) {
+    bytes.fetch_add(more);
+    if (changed) changed();
+  }
+  // Throws Error(Cancelled) once `stopped` is set.
+  void check() const {
+    if (stopped.load(std::memory_order_relaxed)) throw Error(ErrorCode::Cancelled, "cancelled");
+  }
 };
 
 // `weights` has its memory reserved and its ranges checked. Throws FileError, naming file and role, for what cannot be read.

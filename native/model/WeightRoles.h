@@ -14,13 +14,14 @@ struct WeightShape {
 template <typename Owner>
 struct WeightRole {
   const char* name;
-  WeightMatrix Owner::*matrix;  // one of these two
+  StoredMatrix Owner::*matrix;  // one of these two
   const float* Owner::*vector;
   Presence (*presence)(const DecoderSpec&);
   WeightShape (*shape)(const DecoderSpec&);
   bool moreRows = false;  // `rows` is a least number
 };
 
+// In the order of their use.
 const std::vector<WeightRole<GlobalWeights>>& globalRoles();
 const std::vector<WeightRole<LayerWeights>>& layerRoles();
 const std::vector<WeightRole<ExpertWeights>>& expertRoles();  // names follow "expert.N."

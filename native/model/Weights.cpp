@@ -1,5 +1,6 @@
 #include "Weights.h"
 
+#include <algorithm>
 #include <limits>
 #include <unordered_set>
 #include <utility>
@@ -8,6 +9,14 @@
 #include "WeightRoles.h"
 
 namespace spillway {
+
+// A binding and the member that it fills.
+struct Weights::Match {
+  const WeightBinding* binding = nullptr;
+  StoredMatrix* matrix = nullptr;
+  const float** vector = nullptr;
+  size_t order = 0;  // of use, within the block
+};
 
 namespace {
 
@@ -19,10 +28,12 @@ std::string label(int32_t layer, const std::string& role) {
   return layer < 0 ? role.substr(0, 64) : "layer " + std::to_string(layer) + " " + role.substr(0, 64);
 }
 
-size_t addBytes(size_t a, size_t b) {
-  if (a > std::numeric_limits<size_t>::max() / 2 - b) throw Error(ErrorCode::Memory, "the weights' bytes overflow");
+uint64_t addBytes(uint64_t a, uint64_t b) {
+  if (a > std::numeric_limits<int64_t>::max() - b) throw Error(ErrorCode::Memory, "the weights' bytes overflow");
   return a + b;
 }
+
+uint64_t aligned(uint64_t bytes) { return addBytes(bytes, Weights::kAlignment - 1) / Weights::kAlignment * Weights::kAlignment; }
 
 // Matches bindings with roles. One object for the time of one constructor.
 struct Matcher {
@@ -38,16 +49,18 @@ struct Matcher {
     throw FileError(fileOf(&binding), weightLabel(binding), found, expected);
   }
 
-  // True where `name` is one of the roles; then *matrix or *vector points at the owner's member.
+  // True where `name` is one of the roles; then the match's matrix or vector points at the owner's member.
+  // The result's order of use counts from `firstOrder`.
   template <typename Owner>
-  bool find(const std::vector<WeightRole<Owner>>& roles, const std::string& name, Owner& owner, const WeightBinding& binding, WeightMatrix** matrix,
-            const float*** vector) {
+  bool find(const std::vector<WeightRole<Owner>>& roles, const std::string& name, Owner& owner, size_t firstOrder, Weights::Match& match) {
+    const WeightBinding& binding = *match.binding;
     for (const WeightRole<Owner>& role : roles) {
       if (name != role.name) continue;
-      *matrix = role.matrix == nullptr ? nullptr : &(owner.*role.matrix);
-      *vector = role.vector == nullptr ? nullptr : &(owner.*role.vector);
-      check(binding, role.presence(spec), *matrix != nullptr, role.shape(spec), role.moreRows);
-      const void* place = *matrix != nullptr ? static_cast<const void*>(*matrix) : static_cast<const void*>(*vector);
+      match.matrix = role.matrix == nullptr ? nullptr : &(owner.*role.matrix);
+      match.vector = role.vector == nullptr ? nullptr : &(owner.*role.vector);
+      match.order = firstOrder + static_cast<size_t>(&role - roles.data());
+      check(binding, role.presence(spec), match.matrix != nullptr, role.shape(spec), role.moreRows);
+      const void* place = match.matrix != nullptr ? static_cast<const void*>(match.matrix) : static_cast<const void*>(match.vector);
       if (!taken.insert(place).second) refuse(binding, "two bindings", "one");
       return true;
     }
@@ -105,7 +118,9 @@ bool parseExpert(const std::string& role, uint32_t experts, uint32_t* number, st
 
 std::string weightLabel(const WeightBinding& binding) { return label(binding.layer, binding.role); }
 
-Weights::Weights(const DecoderSpec& spec, std::vector<WeightBinding> bindings, const std::vector<std::string>& files) : bindings_(std::move(bindings)) {
+Weights::Weights(const DecoderSpec& spec, std::vector<WeightBinding> bindings, const std::vector<std::string>& files,
+                 std::optional<uint64_t> residentLayerBytes)
+    : bindings_(std::move(bindings)) {
   Matcher matcher{spec, files, {}};
   // A spec that promises more weights than there are bindings is refused before anything is allocated for it.
   const uint64_t needed = uint64_t(spec.layers) * (6 + (spec.feedForward == FeedForwardKind::Experts ? 3 * uint64_t(spec.experts) : 0));
@@ -116,23 +131,24 @@ Weights::Weights(const DecoderSpec& spec, std::vector<WeightBinding> bindings, c
   layers_.resize(spec.layers);
   for (LayerWeights& layer : layers_) layer.experts.resize(spec.feedForward == FeedForwardKind::Experts ? spec.experts : 0);
 
-  placed_.reserve(bindings_.size());
+  std::vector<Match> matches;
+  matches.reserve(bindings_.size());
   for (const WeightBinding& binding : bindings_) {
-    WeightMatrix* matrix = nullptr;
-    const float** vector = nullptr;
+    Match match;
+    match.binding = &binding;
     bool known = false;
     if (binding.layer == -1) {
-      known = matcher.find(globalRoles(), binding.role, global_, binding, &matrix, &vector);
+      known = matcher.find(globalRoles(), binding.role, global_, 0, match);
     } else if (binding.layer >= 0 && static_cast<uint32_t>(binding.layer) < spec.layers) {
       LayerWeights& layer = layers_[static_cast<size_t>(binding.layer)];
       uint32_t expert = 0;
       std::string rest;
       known = parseExpert(binding.role, static_cast<uint32_t>(layer.experts.size()), &expert, &rest)
-                  ? matcher.find(expertRoles(), rest, layer.experts[expert], binding, &matrix, &vector)
-                  : matcher.find(layerRoles(), binding.role, layer, binding, &matrix, &vector);
+                  ? matcher.find(expertRoles(), rest, layer.experts[expert], layerRoles().size() + expert * expertRoles().size(), match)
+                  : matcher.find(layerRoles(), binding.role, layer, 0, match);
     }
     if (!known) matcher.refuse(binding, "an unknown role", "a role of DecoderSpec in layers 0 to " + std::to_string(spec.layers - 1) + " or, for a global one, -1");
-    place(binding, matrix, vector);
+    matches.push_back(match);
   }
 
   matcher.checkComplete(globalRoles(), global_, -1, "");
@@ -142,19 +158,67 @@ Weights::Weights(const DecoderSpec& spec, std::vector<WeightBinding> bindings, c
       matcher.checkComplete(expertRoles(), layers_[l].experts[e], static_cast<int32_t>(l), "expert." + std::to_string(e) + ".");
     }
   }
+
+  arrange(matches);
+  split(residentLayerBytes);
 }
 
-void Weights::place(const WeightBinding& binding, WeightMatrix* matrix, const float** vector) {
-  placed_.push_back({&binding, bytes_, matrix, vector});
-  size_t bytes;
-  if (matrix != nullptr) {
-    *matrix = {binding.type, binding.rows, binding.columns, nullptr};
-    bytes = packedBytes(binding.type, binding.rows, binding.columns);
-  } else {
-    bytes = Scratch::aligned(size_t(binding.rows) * sizeof(float));
+void Weights::arrange(std::vector<Match>& matches) {
+  std::sort(matches.begin(), matches.end(), [](const Match& a, const Match& b) {
+    if (a.binding->layer != b.binding->layer) return a.binding->layer < b.binding->layer;
+    if (a.binding->matrix != b.binding->matrix) return b.binding->matrix;  // vectors first
+    return a.order < b.order;
+  });
+  blocks_.resize(layers_.size() + 1);
+  placed_.reserve(matches.size());
+  for (const Match& match : matches) {
+    const WeightBinding& binding = *match.binding;
+    Block& block = blocks_[static_cast<size_t>(binding.layer + 1)];
+    if (block.bytes == 0) block.first = placed_.size();
+    uint64_t bytes;
+    if (match.matrix != nullptr) {
+      static_cast<WeightMatrix&>(*match.matrix) = {binding.type, binding.rows, binding.columns, nullptr};
+      bytes = packedBytes(binding.type, binding.rows, binding.columns);
+    } else {
+      bytes = Scratch::aligned(size_t(binding.rows) * sizeof(float));
+    }
+    placed_.push_back({&binding, static_cast<size_t>(binding.layer + 1), block.bytes, bytes, match.matrix, match.vector});
+    block.bytes = addBytes(block.bytes, bytes);
+    if (match.vector != nullptr) block.vectorBytes = block.bytes;
+    block.end = placed_.size();
+    fileBytes_ = addBytes(fileBytes_, uint64_t(binding.rows) * weightRowBytes(binding.type, binding.columns));
   }
-  bytes_ = addBytes(bytes_, bytes);
-  fileBytes_ += uint64_t(binding.rows) * weightRowBytes(binding.type, binding.columns);
+}
+
+void Weights::split(std::optional<uint64_t> residentLayerBytes) {
+  for (size_t b = 0; b < blocks_.size(); b++) {
+    Block& block = blocks_[b];
+    splitBlock(block, b == 0 || !residentLayerBytes ? block.bytes : std::min(*residentLayerBytes, block.bytes));
+    block.memoryOffset = bytes_;
+    bytes_ = addBytes(bytes_, aligned(block.residentBytes));
+    mostStreamed_ = std::max(mostStreamed_, block.streamedBytes());
+  }
+}
+
+void Weights::splitBlock(Block& block, uint64_t residentBytes) {
+  block.residentBytes = block.vectorBytes;
+  for (size_t w = block.first; w < block.end; w++) {
+    const Placed& weight = placed_[w];
+    if (weight.matrix == nullptr) continue;
+    StoredMatrix& matrix = *weight.matrix;
+    matrix.residentOutputs = 0;
+    // Everything before this matrix is resident, and some of this matrix is.
+    if (weight.offset == block.residentBytes && residentBytes > weight.offset) {
+      const uint64_t panel = panelBytes(matrix.type, matrix.inputs);
+      const uint64_t panels = std::min(residentBytes - weight.offset, weight.bytes) / panel;
+      matrix.residentOutputs = static_cast<uint32_t>(std::min<uint64_t>(panels * kPanelOutputs, matrix.outputs));
+      block.residentBytes = weight.offset + panels * panel;
+    }
+  }
+  for (size_t w = block.first; w < block.end; w++) {
+    const Placed& weight = placed_[w];
+    if (weight.matrix != nullptr && streams(*weight.matrix)) weight.matrix->streamedAt = std::max(weight.offset, block.residentBytes) - block.streamedFrom();
+  }
 }
 
 void Weights::checkFiles(const std::vector<File>& files) const {
@@ -171,11 +235,11 @@ void Weights::checkFiles(const std::vector<File>& files) const {
 }
 
 void Weights::reserve() {
-  block_ = Arena(bytes_, "the weights");
+  memory_ = Arena(bytes_, "the weights");
   for (const Placed& weight : placed_) {
-    uint8_t* place = block_.data() + weight.offset;
-    if (weight.matrix != nullptr) weight.matrix->panels = place;
-    else *weight.vector = reinterpret_cast<const float*>(place);
+    uint8_t* place = memory(blocks_[weight.block]) + weight.offset;
+    if (weight.matrix == nullptr) *weight.vector = reinterpret_cast<const float*>(place);
+    else if (weight.matrix->residentOutputs != 0) weight.matrix->panels = place;
   }
 }
 

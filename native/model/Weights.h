@@ -1,6 +1,10 @@
-// The weights of a decoder by role, each in its place in one block of memory that is reserved up front.
+// The weights of a decoder by role, each in its place in a block: one block for the global ones, one a layer.
+//
+// A block holds all vectors first, as float32, then the matrices in packed panels, in the order of their use; everything is 64-byte aligned.
+// In memory and in a store (StoreFormat.h) a block looks the same. Of a layer's block a first part may be resident and the rest stream.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -8,6 +12,7 @@
 #include "../runtime/Arena.h"
 #include "../runtime/File.h"
 #include "DecoderSpec.h"
+#include "StoredMatrix.h"
 
 namespace spillway {
 
@@ -28,21 +33,18 @@ struct WeightBinding {
   float add = 0;
 };
 
-// Absent matrices have no outputs, absent vectors are null.
-inline bool present(const WeightMatrix& matrix) { return matrix.outputs != 0; }
-
 struct ExpertWeights {
-  WeightMatrix gate{}, up{}, down{};
+  StoredMatrix gate{}, up{}, down{};
 };
 struct LayerWeights {
-  WeightMatrix q{}, k{}, v{}, o{}, gate{}, up{}, down{}, router{};
+  StoredMatrix q{}, k{}, v{}, o{}, gate{}, up{}, down{}, router{};
   const float *norm1 = nullptr, *norm1Bias = nullptr, *norm2 = nullptr, *norm2Bias = nullptr, *postNorm1 = nullptr, *postNorm2 = nullptr;
   const float *qBias = nullptr, *kBias = nullptr, *vBias = nullptr, *oBias = nullptr, *qNorm = nullptr, *kNorm = nullptr;
   const float *upBias = nullptr, *downBias = nullptr;
   std::vector<ExpertWeights> experts;
 };
 struct GlobalWeights {
-  WeightMatrix tokenEmbedding{}, positionEmbedding{}, embeddingProjection{}, outputProjection{}, head{};
+  StoredMatrix tokenEmbedding{}, positionEmbedding{}, embeddingProjection{}, outputProjection{}, head{};
   const float *finalNorm = nullptr, *finalNormBias = nullptr, *headBias = nullptr;
 };
 
@@ -50,43 +52,72 @@ class Weights {
  public:
   // Gives every binding its place. Throws FileError for roles that are unknown, missing, given twice or of no use to the spec, for shapes
   // that contradict it, and for types that do not fit. Allocates nothing big; `spec` is validated. `files`: names for messages.
-  Weights(const DecoderSpec& spec, std::vector<WeightBinding> bindings, const std::vector<std::string>& files);
+  // residentLayerBytes: how much of each layer's block is resident, rounded down to whole panels; vectors always are. Absent: all of it.
+  Weights(const DecoderSpec& spec, std::vector<WeightBinding> bindings, const std::vector<std::string>& files,
+          std::optional<uint64_t> residentLayerBytes = {});
   Weights(const Weights&) = delete;
   Weights& operator=(const Weights&) = delete;
+
+  // Resident parts and what streams start at multiples of this, so that disks can read into them directly.
+  static constexpr size_t kAlignment = 4096;
+
+  struct Match;  // of Weights.cpp
 
   // One weight's place.
   struct Placed {
     const WeightBinding* binding;
-    size_t offset;          // in the block
-    WeightMatrix* matrix;   // one of these two
+    size_t block;          // 0: the global one; layer + 1
+    uint64_t offset;       // in its block
+    uint64_t bytes;        // there, a multiple of 64
+    StoredMatrix* matrix;  // one of these two
     const float** vector;
   };
+  struct Block {
+    size_t first = 0, end = 0;  // of its weights among placed(), in order of their offsets
+    uint64_t bytes = 0;
+    uint64_t vectorBytes = 0;    // of the vectors, which come first
+    uint64_t residentBytes = 0;  // from its start on: at least the vectors, then whole panels
+    size_t memoryOffset = 0;     // of the resident part
 
-  size_t bytes() const { return bytes_; }
-  uint64_t fileBytes() const { return fileBytes_; }  // that load() will read
+    bool streams() const { return residentBytes != bytes; }
+    // What is read of a block that streams: [streamedFrom, end of the block's last 4096 bytes).
+    uint64_t streamedFrom() const { return residentBytes / kAlignment * kAlignment; }
+    uint64_t streamedBytes() const { return streams() ? (bytes + kAlignment - 1) / kAlignment * kAlignment - streamedFrom() : 0; }
+  };
+
+  size_t bytes() const { return bytes_; }                        // of memory: all resident parts
+  uint64_t mostStreamedBytes() const { return mostStreamed_; }  // of one layer
+  uint64_t fileBytes() const { return fileBytes_; }             // of the model's files
   const std::vector<Placed>& placed() const { return placed_; }
+  const std::vector<Block>& blocks() const { return blocks_; }
+  const Block& layerBlock(size_t layer) const { return blocks_[layer + 1]; }
 
   // Throws FileError where a segment reaches beyond its file's end.
   void checkFiles(const std::vector<File>& files) const;
-  // Reserves the block and points all weights into it.
+  // Reserves the memory and points all weights into it.
   void reserve();
-  uint8_t* block() const { return block_.data(); }
+  // Where a block's resident part is.
+  uint8_t* memory(const Block& block) const { return memory_.data() + block.memoryOffset; }
 
   const GlobalWeights& global() const { return global_; }
   const LayerWeights& layer(size_t index) const { return layers_[index]; }
   // The language-model head, which may be the token embedding itself.
-  const WeightMatrix& head() const { return present(global_.head) ? global_.head : global_.tokenEmbedding; }
+  const StoredMatrix& head() const { return present(global_.head) ? global_.head : global_.tokenEmbedding; }
 
  private:
-  void place(const WeightBinding& binding, WeightMatrix* matrix, const float** vector);
+  void arrange(std::vector<Match>& matches);
+  void split(std::optional<uint64_t> residentLayerBytes);
+  void splitBlock(Block& block, uint64_t residentBytes);
 
   std::vector<WeightBinding> bindings_;
   GlobalWeights global_;
   std::vector<LayerWeights> layers_;
   std::vector<Placed> placed_;
+  std::vector<Block> blocks_;
   size_t bytes_ = 0;
+  uint64_t mostStreamed_ = 0;
   uint64_t fileBytes_ = 0;
-  Arena block_;
+  Arena memory_;
 };
 
 std::string weightLabel(const WeightBinding& binding);  // "layer 3 q.weight"

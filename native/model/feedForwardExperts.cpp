@@ -73,7 +73,7 @@ void feedForwardExperts(const Pass& pass, const LayerWeights& weights, const flo
     if (count == 0) continue;
     const ExpertWeights& expert = weights.experts[e];
     pass.forRows(count, width, [&](size_t i, unsigned) { std::memcpy(gathered + i * width, input + chosen[i] * width, width * sizeof(float)); });
-    const MatmulJob jobs[] = {{&expert.gate, nullptr, gate, inner}, {&expert.up, nullptr, up, inner}};
+    const ProductJob jobs[] = {{&expert.gate, nullptr, gate, inner}, {&expert.up, nullptr, up, inner}};
     pass.multiply(jobs, 2, gathered, count, width);
     pass.forRows(count, inner, [&](size_t i, unsigned) { kernels.activate(spec.activation, gate + i * inner, up + i * inner, inner); });
     pass.multiply(expert.down, nullptr, gate, count, result);

@@ -53,8 +53,8 @@ void feedForward(const Pass& pass, const LayerWeights& weights, const float* inp
   // The activated branch comes first: gate(x), or up(x) where there is no gate.
   float* activated = pass.scratch.take<float>(pass.tokens() * width);
   float* factor = gated ? pass.scratch.take<float>(pass.tokens() * width) : nullptr;
-  const MatmulJob gatedJobs[] = {{&weights.gate, nullptr, activated, width}, {&weights.up, weights.upBias, factor, width}};
-  const MatmulJob plainJob{&weights.up, weights.upBias, activated, width};
+  const ProductJob gatedJobs[] = {{&weights.gate, nullptr, activated, width}, {&weights.up, weights.upBias, factor, width}};
+  const ProductJob plainJob{&weights.up, weights.upBias, activated, width};
   pass.multiply(gated ? gatedJobs : &plainJob, gated ? 2 : 1, input, pass.tokens(), pass.spec.hiddenSize);
   pass.forRows(pass.tokens(), width, [&](size_t t, unsigned) {
     pass.compute.kernels.rows.activate(pass.spec.activation, activated + t * width, gated ? factor + t * width : nullptr, width);

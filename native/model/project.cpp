@@ -46,7 +46,7 @@ void project(const Pass& pass, size_t layer) {
   }
   float* keys = pass.scratch.take<float>(pass.tokens() * spec.keyWidth());
   float* values = pass.scratch.take<float>(pass.tokens() * spec.keyWidth());
-  const MatmulJob jobs[] = {
+  const ProductJob jobs[] = {
       {&weights.q, weights.qBias, pass.activations.queries, spec.queryWidth()},
       {&weights.k, weights.kBias, keys, spec.keyWidth()},
       {&weights.v, weights.vBias, values, spec.keyWidth()},

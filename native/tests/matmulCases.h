@@ -19,24 +19,24 @@ struct MatmulCase {
   bool bias;
 };
 
-// The shapes of SmolLM2-135M, then one of every type: outputs no multiple of 16 (an odd number of panels, too), for float types inputs no multiple of 32.
+// The shapes of SmolLM2-135M, then one of every type: outputs no multiple of 16 (and panels left over from every tile), for float types inputs no multiple of 32.
 constexpr MatmulCase kMatmulCases[] = {
     {"attention", WeightType::Q4_1, 576, 576, false},
     {"feed-forward up", WeightType::Q4_1, 1536, 576, false},
     {"feed-forward down", WeightType::Q4_1, 576, 1536, false},
     {"head", WeightType::Q8_0, 49152, 576, false},
-    {"Q4_0", WeightType::Q4_0, 330, 1568, true},
+    {"Q4_0", WeightType::Q4_0, 106, 1568, true},
     {"Q4_1", WeightType::Q4_1, 47, 1600, true},
-    {"Q5_0", WeightType::Q5_0, 330, 800, false},
+    {"Q5_0", WeightType::Q5_0, 122, 800, false},
     {"Q5_1", WeightType::Q5_1, 33, 32, true},
-    {"Q8_0", WeightType::Q8_0, 330, 896, true},
-    {"Q2_K", WeightType::Q2_K, 330, 1024, false},
-    {"Q3_K", WeightType::Q3_K, 330, 1024, true},
-    {"Q4_K", WeightType::Q4_K, 330, 1024, false},
+    {"Q8_0", WeightType::Q8_0, 138, 896, true},
+    {"Q2_K", WeightType::Q2_K, 106, 1024, false},
+    {"Q3_K", WeightType::Q3_K, 122, 1024, true},
+    {"Q4_K", WeightType::Q4_K, 138, 1024, false},
     {"Q5_K", WeightType::Q5_K, 15, 768, true},
-    {"Q6_K", WeightType::Q6_K, 330, 1792, false},
-    {"F32", WeightType::F32, 330, 577, true},
-    {"F16", WeightType::F16, 330, 1000, false},
+    {"Q6_K", WeightType::Q6_K, 106, 1792, false},
+    {"F32", WeightType::F32, 122, 577, true},
+    {"F16", WeightType::F16, 138, 1000, false},
     {"BF16", WeightType::BF16, 17, 193, true},
     {"F32, one input", WeightType::F32, 3, 1, true},
 };

@@ -65,7 +65,7 @@ export interface RuntimeBytes {
 export interface NativeRowOptions {
   /** The prompt; at least one token. For scoring: the whole text. */
   readonly tokens: Int32Array;
-  /** Most tokens the row will ever hold: prompt and new ones. */
+  /** Most tokens the row will ever hold, prompt and new ones: at most one more than the model's context, as the last one is never computed. */
   readonly capacityTokens: number;
   /** 0 = greedy. */
   readonly temperature: number;

@@ -6,7 +6,7 @@ import { path } from './flags/parsers.js';
 import { addMemoryFlags, addPlanFlags, scheduleOf, type PlanFlags } from './flags/planFlags.js';
 import { addSamplingFlags, type SamplingFlags } from './flags/samplingFlags.js';
 import { describeRun, rowProgress } from './generateReport.js';
-import { checkJobFiles, Engine, Job, readModel, readRows, type GenerateOptions, type JobOptions, type JobSummary, type RunStats } from './library.js';
+import { checkJobFiles, Engine, Job, readModel, readRows, serialPipeline, type GenerateOptions, type JobOptions, type JobSummary, type RunStats } from './library.js';
 import { pulledModel, showLoading } from './openModel.js';
 import { ProgressMeter, type ProgressMode } from './ProgressMeter.js';
 import { checkReportPaths, writeStats } from './reportFiles.js';
@@ -86,7 +86,7 @@ async function generate(flags: GenerateFlags, context: CommandContext): Promise<
     const start = performance.now();
     const schedule = scheduleOf(flags);
     const running = engine;
-    const summary = await job.run({ generate: (rows, rowsOptions) => running.generate(rows, { ...rowsOptions, schedule }) });
+    const summary = await job.run({ generate: (rows, rowsOptions) => running.generate(rows, { ...rowsOptions, schedule, ...(flags.overlap === 'off' && { pipeline: serialPipeline }) }) });
     meter.stop();
     context.say(describeRun(summary, stats, (performance.now() - start) / 1000));
     context.exitCode = hasErrors(summary) ? EXIT.rowErrors : EXIT.fine;

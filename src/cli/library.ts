@@ -1,7 +1,7 @@
 /** All that the command line uses of the library: one place to see it, and to change it. */
 export {
   createTokenizer, diagonalBlock, Engine, formatBytes, InterruptedError, JobFileError, knownModels, parseBytes, readModel, resolveModel, rowByRow,
-  SpillwayError, UsageError, zigZagBlock,
+  serialPipeline, SpillwayError, UsageError, zigZagBlock,
 } from '../index.js';
 export type {
   EngineOptions, ErrorCode, GenerateOptions, ModelSource, Progress, RunStats, Schedule, TensorInfo, Tokenizer, TraceEvent,

@@ -82,7 +82,6 @@ describe('wrong usage: exit 1, and nothing is read or written', () => {
     ['--compress-weights', '4bit', 'available: none'],
     ['--compress-cache', 'auto', 'available: none'],
     ['--sparse-attention', '0.1', 'available: off'],
-    ['--overlap', 'off', 'available: on'],
   ])('%s %s asks for what is not there, and is told what is', async (flag, value, words) => {
     expect(await refused(generate(flag, value))).toContain(words);
   });

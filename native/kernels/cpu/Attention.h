@@ -40,7 +40,7 @@ struct AttentionRow {
 void attend(const Compute& compute, const CacheLayout& layout, const AttentionShape& shape, const AttentionRow* rows, size_t rowCount,
             size_t queryStride, size_t outputStride, Scratch& scratch);
 
-// What attend() takes for this many rows on this many threads, however long the rows are: about 20 KiB a thread for 64-element heads.
+// What attend() takes for this many rows on this many threads, however long the rows are: 33 KiB a thread for 64-element heads and pages of 64.
 size_t attentionScratchBytes(const CacheLayout& layout, uint32_t heads, size_t rowCount, unsigned threads);
 
 }  // namespace spillway

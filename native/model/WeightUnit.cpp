@@ -1,0 +1,105 @@
+#include "WeightUnit.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "../kernels/cpu/floatFormats.h"
+
+namespace spillway {
+
+namespace {
+
+constexpr size_t kBufferBytes = size_t(1) << 20;
+
+size_t rowBytesOf(const WeightBinding& binding) { return weightRowBytes(binding.type, binding.columns); }
+
+uint32_t rowsPerUnit(const WeightBinding& binding) {
+  const size_t panels = kBufferBytes / (kPanelOutputs * rowBytesOf(binding));
+  return static_cast<uint32_t>(std::max<size_t>(panels, 1) * kPanelOutputs);
+}
+
+// The rows follow each other in the buffer, whatever segments they come from.
+void readRows(const WeightUnit& unit, const std::vector<File>& files, uint8_t* buffer) {
+  const WeightBinding& binding = *unit.weight->binding;
+  const size_t rowBytes = rowBytesOf(binding);
+  uint32_t skip = unit.firstRow;
+  uint32_t wanted = unit.rows;
+  for (const WeightSegment& segment : binding.segments) {
+    if (skip >= segment.rows) {
+      skip -= segment.rows;
+      continue;
+    }
+    const uint32_t rows = std::min(wanted, segment.rows - skip);
+    files[segment.file].read(segment.offset + uint64_t(skip) * rowBytes, buffer, rows * rowBytes, weightLabel(binding));
+    buffer += rows * rowBytes;
+    wanted -= rows;
+    skip = 0;
+    if (wanted == 0) return;
+  }
+}
+
+void packRows(const WeightUnit& unit, const uint8_t* buffer, uint8_t* panels) {
+  const WeightBinding& binding = *unit.weight->binding;
+  const size_t rowBytes = rowBytesOf(binding);
+  const size_t bytes = panelBytes(binding.type, binding.columns);
+  for (uint32_t first = 0; first < unit.rows; first += kPanelOutputs, panels += bytes) {
+    const uint8_t* rows[kPanelOutputs];
+    for (uint32_t r = 0; r < kPanelOutputs; r++) rows[r] = first + r < unit.rows ? buffer + (first + r) * rowBytes : nullptr;
+    packPanel(binding.type, binding.columns, rows, panels);
+  }
+}
+
+void convertVector(const WeightUnit& unit, const uint8_t* buffer, float* vector) {
+  const WeightBinding& binding = *unit.weight->binding;
+  for (uint32_t i = 0; i < unit.rows; i++) {
+    float value;
+    if (binding.type == WeightType::F32) {
+      std::memcpy(&value, buffer + i * sizeof(float), sizeof(float));
+    } else {
+      uint16_t half;
+      std::memcpy(&half, buffer + i * sizeof(half), sizeof(half));
+      value = binding.type == WeightType::F16 ? halfToFloat(half) : bfloat16ToFloat(half);
+    }
+    vector[i] = value + binding.add;
+  }
+  std::fill(vector + unit.rows, vector + unit.bytes() / sizeof(float), 0.0f);
+}
+
+}  // namespace
+
+uint64_t WeightUnit::fileBytes() const { return uint64_t(rows) * rowBytesOf(*weight->binding); }
+
+uint64_t WeightUnit::offset() const {
+  const WeightBinding& binding = *weight->binding;
+  return weight->offset + (weight->matrix != nullptr ? firstRow / kPanelOutputs * uint64_t(panelBytes(binding.type, binding.columns)) : uint64_t(firstRow) * sizeof(float));
+}
+
+uint64_t WeightUnit::bytes() const {
+  const WeightBinding& binding = *weight->binding;
+  return weight->matrix != nullptr ? packedBytes(binding.type, rows, binding.columns) : Scratch::aligned(rows * sizeof(float));
+}
+
+std::vector<WeightUnit> weightUnits(const Weights& weights, size_t first, size_t end) {
+  std::vector<WeightUnit> units;
+  for (size_t w = first; w < end; w++) {
+    const Weights::Placed& weight = weights.placed()[w];
+    const uint32_t rows = weight.binding->rows;
+    const uint32_t most = rowsPerUnit(*weight.binding);
+    for (uint32_t row = 0; row < rows; row += std::min(most, rows - row)) units.push_back({&weight, row, std::min(most, rows - row)});
+  }
+  return units;
+}
+
+uint64_t mostFileBytes(const std::vector<WeightUnit>& units) {
+  uint64_t most = 0;
+  for (const WeightUnit& unit : units) most = std::max(most, unit.fileBytes());
+  return most;
+}
+
+void packUnit(const WeightUnit& unit, const std::vector<File>& files, uint8_t* buffer, uint8_t* place) {
+  readRows(unit, files, buffer);
+  if (unit.weight->matrix != nullptr) packRows(unit, buffer, place);
+  else convertVector(unit, buffer, reinterpret_cast<float*>(place));
+}
+
+}  // namespace spillway

@@ -1,0 +1,173 @@
+#include "Transfer.h"
+
+#include <sys/stat.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "diskSystem.h"
+
+namespace spillway {
+
+namespace {
+
+constexpr size_t kAlignment = DirectFile::kAlignment;
+constexpr int kMostFruitless = 1000;  // attempts of one request; those that the system asks to repeat later are a millisecond apart
+
+bool hasTails(const DirectFile::ReadRange* ranges, size_t count) {
+  return std::any_of(ranges, ranges + count, [](const DirectFile::ReadRange& range) { return range.bytes % kAlignment != 0; });
+}
+
+}  // namespace
+
+Transfer::Transfer(const Source& source, IoQueue& queue, const DirectFile::ReadRange* ranges, size_t count)
+    : source_(source), queue_(queue), ranges_(ranges), count_(count), tails_(nullptr, std::free) {
+  const unsigned depth = source.options.depth;
+  slots_.resize(depth);
+  decided_.reserve(depth);
+  for (unsigned tag = depth; tag-- > 0;) free_.push_back(tag);
+  if (hasTails(ranges, count)) {
+    void* block = nullptr;
+    if (posix_memalign(&block, kAlignment, depth * kAlignment) != 0) throw std::bad_alloc();
+    tails_.reset(static_cast<uint8_t*>(block));
+  }
+}
+
+Transfer::~Transfer() {
+  while (inFlight_ != 0) {
+    queue_.wait();
+    inFlight_--;
+  }
+}
+
+Transfer::Failure Transfer::run() {
+  for (;;) {
+    while (!failure_.failed && !free_.empty() && next(&slots_[free_.back()], free_.back())) {
+      const unsigned tag = free_.back();
+      free_.pop_back();
+      attempt(tag);
+    }
+    if (free_.size() == slots_.size()) return failure_;
+    const IoResult result = wait();
+    settle(result.tag, result.result);
+  }
+}
+
+// The next piece of the ranges, in order.
+bool Transfer::next(Slot* slot, unsigned tag) {
+  while (range_ < count_ && rangeDone_ == ranges_[range_].bytes) {
+    range_++;
+    rangeDone_ = 0;
+  }
+  if (range_ == count_) return false;
+  const DirectFile::ReadRange& range = ranges_[range_];
+  const size_t left = range.bytes - rangeDone_;
+  uint8_t* memory = static_cast<uint8_t*>(range.destination) + rangeDone_;
+  if (left < kAlignment) {
+    // A direct read moves whole blocks; the caller's memory ends before this one does.
+    *slot = {range_, range.offset + rangeDone_, tails_.get() + tag * kAlignment, left, kAlignment, 0, 0, false, memory};
+    rangeDone_ += left;
+  } else {
+    const size_t bytes = std::min(source_.options.requestBytes, left / kAlignment * kAlignment);
+    *slot = {range_, range.offset + rangeDone_, memory, bytes, bytes, 0, 0, false, nullptr};
+    rangeDone_ += bytes;
+  }
+  return true;
+}
+
+void Transfer::attempt(unsigned tag) {
+  Slot& slot = slots_[tag];
+  IoRequest request{source_.writing, source_.descriptor, slot.offset + slot.done, slot.memory + slot.done, slot.bytes - slot.done};
+  slot.direct = source_.direct.load(std::memory_order_relaxed);
+  if (source_.options.faults != nullptr) {
+    const int64_t fault = source_.options.faults->before(source_.writing ? DiskOperation::Write : DiskOperation::Read, request.offset, request.bytes);
+    if (fault < 0) {
+      decided_.push_back({tag, fault == DiskFaults::kEnd ? 0 : fault});
+      return;
+    }
+    // The system refuses crooked direct requests, so a short one reports fewer bytes than it moved.
+    if (fault > 0 && static_cast<size_t>(fault) < request.bytes) request.bytes = slot.direct ? DirectFile::aligned(static_cast<size_t>(fault)) : static_cast<size_t>(fault);
+  }
+  queue_.start(tag, request);
+  inFlight_++;
+}
+
+IoResult Transfer::wait() noexcept {
+  if (decided_.empty()) {
+    inFlight_--;
+    return queue_.wait();
+  }
+  const IoResult result = decided_.back();
+  decided_.pop_back();
+  return result;
+}
+
+void Transfer::settle(unsigned tag, int64_t result) {
+  Slot& slot = slots_[tag];
+  if (result == -EINVAL && slot.direct) {
+    // Some file systems accept O_DIRECT and refuse the reads, or want more than our alignment.
+    if (source_.direct.exchange(false)) disk::setDirect(source_.descriptor, false);
+    return again(tag, EINVAL);
+  }
+  if (result == -EINTR || result == -EAGAIN) return again(tag, static_cast<int>(-result));
+  if (result < 0) {
+    fail(slot, static_cast<int>(-result));
+    return finish(tag);
+  }
+  if (result == 0) {
+    if (source_.writing) return again(tag, EIO);
+    fail(slot, 0);
+    return finish(tag);
+  }
+  slot.done += static_cast<size_t>(result);
+  if (slot.done >= slot.needed) {
+    if (slot.destination != nullptr) std::memcpy(slot.destination, slot.memory, slot.needed);
+    if (!slot.direct && !source_.writing) disk::dropFromCache(source_.descriptor, slot.offset, slot.bytes);
+    return finish(tag);
+  }
+  if (!source_.writing && endsAt(slot.offset + slot.done)) {
+    fail(slot, 0);
+    return finish(tag);
+  }
+  // A direct request can go on only where a block begins.
+  const size_t before = slot.done - static_cast<size_t>(result);
+  if (slot.direct) slot.done = slot.done / kAlignment * kAlignment;
+  if (slot.done > before) {
+    slot.fruitless = 0;
+    if (failure_.failed) return finish(tag);
+    attempt(tag);
+  } else {
+    again(tag, EIO);
+  }
+}
+
+void Transfer::again(unsigned tag, int error) {
+  Slot& slot = slots_[tag];
+  if (failure_.failed) return finish(tag);
+  if (++slot.fruitless > kMostFruitless) {
+    fail(slot, error);
+    return finish(tag);
+  }
+  if (error == EAGAIN) {
+    const timespec millisecond{0, 1000000};
+    nanosleep(&millisecond, nullptr);
+  }
+  attempt(tag);
+}
+
+void Transfer::finish(unsigned tag) { free_.push_back(tag); }
+
+void Transfer::fail(const Slot& slot, int error) {
+  if (!failure_.failed) failure_ = {true, slot.range, slot.offset + slot.done, error};
+}
+
+bool Transfer::endsAt(uint64_t offset) const {
+  struct stat facts{};
+  return fstat(source_.descriptor, &facts) == 0 && offset >= static_cast<uint64_t>(facts.st_size);
+}
+
+}  // namespace spillway
