@@ -47,6 +47,13 @@ module.exports = {
       to: { path: '^src/', pathNot: '^src/(errors/|units\\.ts$)' },
     },
     {
+      name: 'collections-are-leaves',
+      severity: 'error',
+      comment: 'Collections know nothing of what is kept in them.',
+      from: { path: '^src/collections/' },
+      to: { path: '^src/', pathNot: '^src/collections/' },
+    },
+    {
       name: 'model-stands-alone',
       severity: 'error',
       comment: 'Model files are described without an engine and without the addon.',
@@ -86,7 +93,7 @@ module.exports = {
       severity: 'error',
       comment: 'Jobs turn files into rows and results into files; what runs the rows is handed to them.',
       from: { path: '^src/jobs/' },
-      to: { path: '^src/', pathNot: '^src/(jobs|errors|model)/|^src/(Row|RunStats|EngineOptions|units)\\.ts$' },
+      to: { path: '^src/', pathNot: '^src/(jobs|errors|model|collections)/|^src/(Row|RunStats|EngineOptions|units)\\.ts$' },
     },
     {
       name: 'cli-uses-the-public-interface',

@@ -157,7 +157,10 @@ void DirectFile::transfer(bool writing, const ReadRange* ranges, size_t count, c
     if (fstat(descriptor_, &facts) == 0) end = std::min(end, static_cast<uint64_t>(facts.st_size));
     throwAt(range.offset, what, std::to_string(end - std::min(end, range.offset)) + " bytes", expected);
   }
-  if (writing) afterWrite(ranges, count, what);
+  if (writing) return afterWrite(ranges, count, what);
+  if (direct()) return;
+  // Requests dropped their own pages; what the system read ahead, or keeps in units larger than a request, goes now.
+  for (size_t i = 0; i < count; i++) disk::dropFromCache(descriptor_, ranges[i].offset, DirectFile::aligned(ranges[i].bytes));
 }
 
 void DirectFile::afterWrite(const ReadRange* ranges, size_t count, const std::string& what) {

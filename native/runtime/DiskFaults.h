@@ -19,9 +19,9 @@ enum class DiskOperation {
 class DiskFaults {
  public:
   virtual ~DiskFaults() = default;
-  // Called before each operation, by any thread, also by several at once.
-  // 0: goes on. Negative: the operation is not carried out and fails with that -errno. Positive: a read or write moves at most so many bytes.
-  // DiskFaults::kEnd: a read finds the file's end.
+  // Called before each operation, by any thread, also by several at once; must not throw.
+  // 0: goes on. Negative: the operation is not carried out and fails with that -errno. Positive: a read or write reports at most so many
+  // bytes. DiskFaults::kEnd: a read finds the file's end.
   virtual int64_t before(DiskOperation operation, uint64_t offset, size_t bytes) = 0;
 
   static constexpr int64_t kEnd = INT64_MIN;

@@ -69,11 +69,11 @@ bool Transfer::next(Slot* slot, unsigned tag) {
   uint8_t* memory = static_cast<uint8_t*>(range.destination) + rangeDone_;
   if (left < kAlignment) {
     // A direct read moves whole blocks; the caller's memory ends before this one does.
-    *slot = {range_, range.offset + rangeDone_, tails_.get() + tag * kAlignment, left, kAlignment, 0, 0, false, memory};
+    *slot = {range_, range.offset + rangeDone_, tails_.get() + tag * kAlignment, left, kAlignment, 0, 0, 0, false, memory};
     rangeDone_ += left;
   } else {
     const size_t bytes = std::min(source_.options.requestBytes, left / kAlignment * kAlignment);
-    *slot = {range_, range.offset + rangeDone_, memory, bytes, bytes, 0, 0, false, nullptr};
+    *slot = {range_, range.offset + rangeDone_, memory, bytes, bytes, 0, 0, 0, false, nullptr};
     rangeDone_ += bytes;
   }
   return true;
@@ -83,14 +83,14 @@ void Transfer::attempt(unsigned tag) {
   Slot& slot = slots_[tag];
   IoRequest request{source_.writing, source_.descriptor, slot.offset + slot.done, slot.memory + slot.done, slot.bytes - slot.done};
   slot.direct = source_.direct.load(std::memory_order_relaxed);
+  slot.most = request.bytes;
   if (source_.options.faults != nullptr) {
     const int64_t fault = source_.options.faults->before(source_.writing ? DiskOperation::Write : DiskOperation::Read, request.offset, request.bytes);
     if (fault < 0) {
       decided_.push_back({tag, fault == DiskFaults::kEnd ? 0 : fault});
       return;
     }
-    // The system refuses crooked direct requests, so a short one reports fewer bytes than it moved.
-    if (fault > 0 && static_cast<size_t>(fault) < request.bytes) request.bytes = slot.direct ? DirectFile::aligned(static_cast<size_t>(fault)) : static_cast<size_t>(fault);
+    if (fault > 0) slot.most = std::min(slot.most, static_cast<size_t>(fault));
   }
   queue_.start(tag, request);
   inFlight_++;
@@ -110,7 +110,9 @@ void Transfer::settle(unsigned tag, int64_t result) {
   Slot& slot = slots_[tag];
   if (result == -EINVAL && slot.direct) {
     // Some file systems accept O_DIRECT and refuse the reads, or want more than our alignment.
-    if (source_.direct.exchange(false)) disk::setDirect(source_.descriptor, false);
+    // The flag goes first: whoever sees `direct` cleared may rely on it.
+    disk::setDirect(source_.descriptor, false);
+    source_.direct.store(false);
     return again(tag, EINVAL);
   }
   if (result == -EINTR || result == -EAGAIN) return again(tag, static_cast<int>(-result));
@@ -123,7 +125,8 @@ void Transfer::settle(unsigned tag, int64_t result) {
     fail(slot, 0);
     return finish(tag);
   }
-  slot.done += static_cast<size_t>(result);
+  const size_t before = slot.done;
+  slot.done += std::min(static_cast<size_t>(result), slot.most);
   if (slot.done >= slot.needed) {
     if (slot.destination != nullptr) std::memcpy(slot.destination, slot.memory, slot.needed);
     if (!slot.direct && !source_.writing) disk::dropFromCache(source_.descriptor, slot.offset, slot.bytes);
@@ -134,7 +137,6 @@ void Transfer::settle(unsigned tag, int64_t result) {
     return finish(tag);
   }
   // A direct request can go on only where a block begins.
-  const size_t before = slot.done - static_cast<size_t>(result);
   if (slot.direct) slot.done = slot.done / kAlignment * kAlignment;
   if (slot.done > before) {
     slot.fruitless = 0;

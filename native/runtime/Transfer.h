@@ -1,5 +1,6 @@
 // One call's worth of reading or writing: cuts ranges into requests, keeps a number of them in flight, and carries on with what comes back short.
 #pragma once
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -43,9 +44,10 @@ class Transfer {
     size_t needed;        // bytes wanted
     size_t bytes;         // asked for: aligned for direct reads
     size_t done;
+    size_t most;          // of the last attempt: what a test lets it report
     int fruitless;        // attempts in a row that moved nothing
     bool direct;          // the last attempt was
-    uint8_t* destination; // of a tail, which goes through a buffer of ours; else null
+    uint8_t* destination;  // of a tail, which goes through a buffer of ours; else null
   };
 
   bool next(Slot* slot, unsigned tag);

@@ -3,7 +3,7 @@ import { UsageError } from '../errors/UsageError.js';
 import type { RowInput, RowResult } from '../Row.js';
 import type { AbortGate } from './AbortGate.js';
 import type { DoneRows } from './DoneRows.js';
-import { IdSet } from './IdSet.js';
+import { IdSet } from '../collections/IdSet.js';
 import { badRow } from './parseRow.js';
 
 /**

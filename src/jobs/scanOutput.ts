@@ -4,7 +4,7 @@ import { JobFileError } from '../errors/JobFileError.js';
 import { syncFolder } from './atomicFile.js';
 import { DoneRows } from './DoneRows.js';
 import { describeFileError } from './fileErrors.js';
-import { IntegerSet } from './IntegerSet.js';
+import { IntegerSet } from '../collections/IntegerSet.js';
 import { isJsonObject } from './parseRow.js';
 import { readLines } from './readLines.js';
 

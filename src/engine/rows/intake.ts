@@ -4,7 +4,7 @@ import type { Tokenizer } from '../../model/Tokenizer.js';
 import type { GenerateOptions, RowFailure, RowInput, RowResult } from '../../Row.js';
 import type { RunRecorder } from '../execution/RunRecorder.js';
 import { ActiveRow, type OrderedResult } from './ActiveRow.js';
-import { IdSet } from './IdSet.js';
+import { IdSet } from '../../collections/IdSet.js';
 import type { InFlight } from './InFlight.js';
 import { prepareRow, type RowLimits } from './prepareRow.js';
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { DoneRows } from '../../src/jobs/DoneRows.js';
-import { IdSet } from '../../src/jobs/IdSet.js';
-import { IntegerSet } from '../../src/jobs/IntegerSet.js';
+import { IdSet } from '../../src/collections/IdSet.js';
+import { IntegerSet } from '../../src/collections/IntegerSet.js';
 
 describe('IntegerSet', () => {
   const number = fc.oneof(

@@ -1,7 +1,7 @@
 import { IntegerSet } from './IntegerSet.js';
 
 /**
- * The ids that a job has seen. Whole numbers cost a bit where they lie close together; a string costs itself and some 60 bytes, so a
+ * The ids that have been seen. Whole numbers cost a bit where they lie close together; a string costs itself and some 60 bytes, so a
  * million ids of 20 characters take about 100 MiB. `1` and `"1"` are different ids.
  */
 export class IdSet {
