@@ -1,0 +1,58 @@
+import { describe, expect, test } from '@jest/globals';
+import { RunRecorder } from '../../../src/engine/execution/RunRecorder.js';
+import type { Task, TaskEvent } from '../../../src/engine/execution/Task.js';
+import type { TraceEvent } from '../../../src/RunStats.js';
+
+const rows = [{ row: 0, firstPosition: 0, tokens: 3, head: 'sample' as const }, { row: 1, firstPosition: 7, tokens: 1, head: 'sample' as const }];
+function done(task: Partial<Task>, start: number, end: number, error?: Error): TaskEvent {
+  return { id: 1, error, timing: { start, end }, task: { run: 1, name: 'compute', part: 'project', queue: 'cpu-compute', pass: 2, layer: 3, slot: 0, rows, bytes: 0, ...task } };
+}
+
+describe('RunRecorder', () => {
+  test('adds up queues, bytes by link, and shares mixed squares between prefill and decode by tokens', () => {
+    const recorder = new RunRecorder({ model: 'm', policy: { schedule: 'diagonal' }, loadSeconds: 2, memory: () => ({ cpu: { capacityBytes: 9, usedBytes: 4, peakBytes: 5 } }) });
+    recorder.completed(done({}, 1, 5));
+    recorder.completed(done({ name: 'load_weight', queue: 'disk-read', from: 'disk', to: 'cpu', bytes: 70 }, 1, 2));
+    recorder.completed(done({ name: 'load_weight', queue: 'disk-read', from: 'disk', to: 'cpu', bytes: 30 }, 2, 4));
+    recorder.completed(done({ name: 'store_cache', queue: 'disk-write', from: 'cpu', to: 'disk', bytes: 5 }, 2, 4));
+    recorder.completed(done({}, 5, 9, new Error('failed: does not count')));
+    recorder.prompt(3);
+    recorder.token();
+    recorder.row(false);
+    recorder.row(true);
+    const stats = recorder.stats();
+    expect(stats.queues).toEqual({
+      'cpu-compute': { busySeconds: 4, tasks: 1, bytes: 0 }, 'disk-read': { busySeconds: 3, tasks: 2, bytes: 100 }, 'disk-write': { busySeconds: 2, tasks: 1, bytes: 5 },
+    });
+    expect(stats.bytes).toEqual({ weights: { 'disk→cpu': 100 }, cache: { 'cpu→disk': 5 }, activations: {} });
+    expect(stats.seconds).toMatchObject({ load: 2, prefill: 3, decode: 1 });
+    expect(stats).toMatchObject({ model: 'm', policy: { schedule: 'diagonal' }, rows: { done: 1, failed: 1 }, tokens: { prompt: 3, generated: 1 }, memory: { cpu: { capacityBytes: 9, peakBytes: 5 } } });
+  });
+
+  test('traces complete events in microseconds with the square in their arguments, and memory when it changes', () => {
+    const events: TraceEvent[] = [];
+    let usedBytes = 1;
+    const recorder = new RunRecorder({ model: 'm', policy: {}, loadSeconds: 0, memory: () => ({ cpu: { capacityBytes: 9, usedBytes, peakBytes: 9 } }), onTrace: (event) => events.push(event) });
+    recorder.completed(done({}, 1, 1.5));
+    recorder.completed(done({}, 2, 3));
+    usedBytes = 7;
+    recorder.completed(done({}, 3, 4));
+    const args = { pass: 2, layer: 3, slot: 0, part: 'project', rows: [[0, 0, 3], [1, 7, 1]], bytes: 0, from: undefined, to: undefined };
+    expect(events.filter(({ ph }) => ph === 'X')[0]).toEqual({ name: 'compute', ph: 'X', ts: 1e6, dur: 5e5, pid: 1, tid: 1, args });
+    expect(events.filter(({ ph }) => ph === 'C').map((event) => event.args)).toEqual([{ used: 1 }, { used: 7 }]);
+    expect(events.filter(({ ph }) => ph === 'M').map((event) => event.args.name)).toContain('cpu-compute');
+  });
+
+  test('counts nested work of the JavaScript thread once', () => {
+    const recorder = new RunRecorder({ model: 'm', policy: {}, loadSeconds: 0, memory: () => ({}) });
+    const spin = (): void => {
+      const end = performance.now() + 5;
+      while (performance.now() < end);
+    };
+    expect(recorder.timed(() => { recorder.timed(spin); return 7; })).toBe(7);
+    expect(() => recorder.timed(() => { throw new Error('through'); })).toThrow('through');
+    const { seconds, fractionOfWall } = recorder.stats().orchestration;
+    expect(seconds).toBeGreaterThanOrEqual(0.005);
+    expect(fractionOfWall).toBeLessThanOrEqual(1);
+  });
+});
