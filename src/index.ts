@@ -60,6 +60,9 @@ export { formatResult } from './jobs/formatResult.js';
 export { readModel } from './model/readModel.js';
 export { createTokenizer } from './model/createTokenizer.js';
 export { knownModels, resolveModel } from './model/resolveModel.js';
+export type { KnownModel } from './model/pull/KnownModel.js';
+export type { PullOptions } from './model/pull/pullModel.js';
+export type { PullProgress } from './model/pull/ModelDownload.js';
 export type { DecoderSpec, LayerSpec, RotaryTable } from './model/DecoderSpec.js';
 export type { ModelSource, TensorInfo, TokenizerSource } from './model/ModelSource.js';
 export type { ChatMessage, Tokenizer } from './model/Tokenizer.js';
@@ -67,6 +70,7 @@ export type { WeightType } from './model/TensorBinding.js';
 
 // Errors
 export { SpillwayError, type ErrorCode } from './errors/SpillwayError.js';
+export { DownloadError } from './errors/DownloadError.js';
 export { InterruptedError } from './errors/InterruptedError.js';
 export { JobFileError } from './errors/JobFileError.js';
 export { MemoryBudgetError } from './errors/MemoryBudgetError.js';

@@ -8,8 +8,21 @@ export interface Addon {
   machine(): MachineFacts;
   /** Maps files, checks every binding against them and reserves all pools. Reads no weights yet: `load` does. */
   openRuntime(options: RuntimeOptions): NativeRuntime;
-  /** Bytes that `openRuntime` with these options would reserve, by what for. Pure; allocates nothing. */
+  /** Bytes that `openRuntime` with these options would reserve, by what for. Pure; allocates nothing, and opens no file: with `weights` there need be no store yet. */
   measureRuntime(options: RuntimeOptions): RuntimeBytes;
+  /**
+   * Packs a model's weights for the kernels into one file that layers can stream from, on the addon's threads. It is written as `store` + ".partial"
+   * (its blocks reserved first), put on the disk, and renamed. About 10 MiB of memory and 1 MiB a thread.
+   * A conversion that was killed or cancelled is taken up after its last whole block; any other failure leaves nothing behind.
+   * Rejects with a coded error: `file` (a model file; a full disk; a missing folder; another process that is writing the same store), `cancelled`.
+   * @param onProgress gets bytes done, those taken over included, and in all; coalesced. Once it returns false the conversion is cancelled.
+   */
+  repack(options: RepackOptions, onProgress: (bytes: number, totalBytes: number) => unknown): Promise<void>;
+  /**
+   * What is in a store, from its header. Undefined if there is no such file or it is of another fingerprint or layout version: repack then.
+   * Throws a coded error `file` for a damaged or truncated one, and for a file that is no store.
+   */
+  inspectStore(path: string, fingerprint: string): StoreFacts | undefined;
 }
 
 export type InstructionSet = 'scalar' | 'avx2' | 'avx512';
@@ -51,14 +64,53 @@ export interface RuntimeOptions {
     /** Most rows in one square. */
     readonly rowsPerSquare: number;
   };
+  /**
+   * Takes the weights from a store of the same bindings instead of the model's files (which are not opened then), and lets layers stream from it.
+   * Results are bitwise the same. Default: everything from the model's files into memory.
+   */
+  readonly weights?: {
+    /** Path, as made by `repack`. */
+    readonly store: string;
+    /** As given to `repack`; another one in the store is an error. */
+    readonly fingerprint: string;
+    /** How much of each layer's block is resident: rounded down to whole panels of 16 outputs, but at least norms and biases. From 0 to any number. */
+    readonly residentLayerBytes: number;
+    /** Buffers that layers stream into, 1 to 4096; each is as large as the most that a layer streams. */
+    readonly buffers: number;
+  };
+}
+
+/** What `repack` converts. */
+export interface RepackOptions extends Pick<RuntimeOptions, 'decoder' | 'bindings' | 'files'> {
+  /** Path of the store to make. Its folder must exist; what was there under the name is replaced. */
+  readonly store: string;
+  /** Stands for the model's files (sizes, times, a hash of their headers): a store with another one is not used. At most 4096 bytes. */
+  readonly fingerprint: string;
+  /** 1 to 1024. */
+  readonly threads: number;
+}
+
+export interface StoreFacts {
+  /** Of each layer's block. As `residentLayerBytes` it makes the layer wholly resident. */
+  readonly layerBytes: readonly number[];
+  /** Of it, norms and biases: the least that is resident. */
+  readonly vectorBytes: readonly number[];
+  /** Embeddings, projections, final norm and head: always resident. */
+  readonly globalBytes: number;
+  readonly fileBytes: number;
 }
 
 export interface RuntimeBytes {
+  /** Resident weights. */
   readonly weights: number;
+  /** All buffers that layers stream into; 0 if nothing streams. */
+  readonly weightBuffers: number;
   readonly cache: number;
   readonly scratch: number;
   /** One activation buffer of `limits.tokensPerSquare` tokens. */
   readonly activations: number;
+  /** Bytes that each layer's `submitLoadWeight` reads; 0 for a layer that is wholly resident. */
+  readonly streamed: readonly number[];
 }
 
 /** A sequence that grows by sampling. Handles are small integers, reused after `freeRow`. */
@@ -115,7 +167,10 @@ export interface NativeRuntime {
   readonly bytes: RuntimeBytes;
   readonly instructionSet: InstructionSet;
 
-  /** Reads and repacks all weights on the addon's threads. Rejects with a coded error that names file and tensor. `onProgress` gets bytes done, coalesced. */
+  /**
+   * Reads and repacks all weights on the addon's threads; with a store: reads what is resident. Rejects with a coded error that names file and tensor
+   * (store: layer and offset of what does not match its checksum). `onProgress` gets bytes done of the model's files (of `bytes.weights`), coalesced.
+   */
   load(onProgress: (bytes: number) => void): Promise<void>;
 
   /** Called with everything that completed since the last call, in order of completion. Set once, before the first submit. */
@@ -136,8 +191,18 @@ export interface NativeRuntime {
   /**
    * Queues one part of a layer's compute on the FIFO compute queue and returns its event: an integer from 1, increasing.
    * It starts when every event in `after` has completed; if one of them failed, it fails too, with code `dependency`.
+   * @param buffer where the layer was loaded to. `project` and `finish` of a layer that streams need it, and fail with code `invalid-argument` if it does not
+   * hold the layer when they start; the other parts and other layers take no notice of it. Default -1: none.
    */
-  submitCompute(part: number, layer: number, batch: number, activations: number, after: readonly number[]): number;
+  submitCompute(part: number, layer: number, batch: number, activations: number, after: readonly number[], buffer?: number): number;
+
+  /**
+   * Queues the reading of what streams of a layer into a buffer, on the FIFO queue of disk reads, and returns its event. `after` as above: it must
+   * contain the last tasks that compute with what the buffer holds now; a buffer found in use is an error `invalid-argument`, and what does
+   * not match its checksum (looked at when a layer is first read), or cannot be read, an error `file` that names store, layer and offset.
+   * Refused for layers that are wholly resident.
+   */
+  submitLoadWeight(layer: number, buffer: number, after: readonly number[]): number;
 
   /** Everything that has not started completes with code `cancelled`; what runs finishes. */
   cancelAll(): void;

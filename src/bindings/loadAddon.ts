@@ -44,10 +44,10 @@ export function loadFrom(paths: readonly string[], version: string): Addon {
     try {
       const addon = require(path) as Addon;
       if (addon.version === version) return addon;
-      failures.push(`${path}: built from version ${String(addon.version)}, expected ${version}`);
+      failures.push(`${path}: built from version ${addon.version}, expected ${version}`);
     } catch (error) {
       // An Error of another realm inside jest: its message is all that is used.
-      const message = typeof error === 'object' && error !== null && 'message' in error ? String(error.message) : String(error);
+      const message = typeof error === 'object' && error !== null && 'message' in error ? error.message as string : String(error);
       failures.push(`${path}: ${message}`);
     }
   }

@@ -5,9 +5,10 @@ import { lastActivations } from './storeActivation.js';
 /**
  * Issues `load_activation`: the hidden states that the slot's previous layer stored elsewhere come back to where computing happens.
  *
- * @param options.ahead squares whose activations may be loaded ahead of the one that is computed. Default 1
+ * @param lookAhead its `ahead`: squares whose activations may be loaded ahead of the one that is computed. Default 1
  */
-export function loadActivation(run: StageContext, { ahead = 1 }: LookAhead = {}): Stage {
+export function loadActivation(run: StageContext, lookAhead: LookAhead = {}): Stage {
+  const { ahead = 1 } = lookAhead;
   const gate = new StepGate(ahead);
   return stage((square) => {
     const after = [...gate.open(square), ...lastActivations(run, square)];

@@ -6,9 +6,10 @@ import { lastStores } from './storeCache.js';
  * Issues `load_cache` for the keys and values of the square's rows that do not live where attention happens. It waits for the stores of the
  * same rows' last pass.
  *
- * @param options.ahead squares whose cache may be loaded ahead of the one that is computed. Default 1
+ * @param lookAhead its `ahead`: squares whose cache may be loaded ahead of the one that is computed. Default 1
  */
-export function loadCache(run: StageContext, { ahead = 1 }: LookAhead = {}): Stage {
+export function loadCache(run: StageContext, lookAhead: LookAhead = {}): Stage {
+  const { ahead = 1 } = lookAhead;
   const gate = new StepGate(ahead);
   return stage((square) => {
     const after = [...gate.open(square), ...lastStores(run, square)];

@@ -11,9 +11,10 @@ import { stage, StepGate, type LookAhead, type Stage } from './stageInternals.js
  *     out       --(0,0)(0,1)--(1,0)(1,1)-->
  *
  * @param run the run whose squares pass
- * @param options.ahead layers that may be loaded ahead of the one that is computed. Default 1
+ * @param lookAhead its `ahead`: layers that may be loaded ahead of the one that is computed. Default 1
  */
-export function loadWeight(run: StageContext, { ahead = 1 }: LookAhead = {}): Stage {
+export function loadWeight(run: StageContext, lookAhead: LookAhead = {}): Stage {
+  const { ahead = 1 } = lookAhead;
   const gate = new StepGate(ahead);
   let current: { readonly pass: number; readonly layer: number; readonly events: readonly TaskEvent[] } | undefined;
   return stage((square) => {

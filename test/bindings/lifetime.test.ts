@@ -98,7 +98,7 @@ describe('the addon', () => {
     expect(
       run(
         `const { Worker } = require('node:worker_threads');
-         const code = ${'`'}${'$'}{source}; (async () => { const runtime = await open(); runtime.onCompleted(() => {}); flood(runtime, 3000); require('node:worker_threads').parentPort.postMessage(0); })();${'`'};
+         const code = \`\${source}; (async () => { const runtime = await open(); runtime.onCompleted(() => {}); flood(runtime, 3000); require('node:worker_threads').parentPort.postMessage(0); })();\`;
          for (let i = 0; i < 8; i++) {
            const worker = new Worker(code, { eval: true });
            await new Promise((resolve) => worker.once('message', resolve));

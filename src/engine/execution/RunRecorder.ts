@@ -1,4 +1,5 @@
 import type { Progress, RunStats, TraceEvent } from '../../RunStats.js';
+import { residentPeakBytes } from './residentPeakBytes.js';
 import { QUEUE_NAMES, type QueueName, type TaskEvent } from './Task.js';
 
 /** Where the numbers come from that the recorder cannot count itself. */
@@ -132,7 +133,7 @@ export class RunRecorder {
       bytes: this.bytes,
       queues: Object.fromEntries(this.queues),
       memory: Object.fromEntries(Object.entries(memory).map(([tier, { capacityBytes, peakBytes }]) => [tier, { capacityBytes, peakBytes }])),
-      residentPeakBytes: process.resourceUsage().maxRSS * 1024,
+      residentPeakBytes: residentPeakBytes(),
       orchestration: { seconds: this.ownSeconds, fractionOfWall: wall > 0 ? this.ownSeconds / wall : 0 },
     };
   }
