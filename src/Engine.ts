@@ -1,13 +1,13 @@
 import { isObservable, Subject, type Observable } from 'rxjs';
 import type { NativeRuntime } from './bindings/Addon.js';
 import { nativeCallAsync } from './bindings/nativeCall.js';
-import { runtimeFor, type SettledOptions } from './engine/openRuntime.js';
+import { openRuntime, type SettledOptions } from './engine/openRuntime.js';
 import { NativeDevice } from './engine/execution/NativeDevice.js';
 import { RowFeed } from './engine/execution/RowFeed.js';
 import { Run } from './engine/execution/Run.js';
 import type { RunRow } from './engine/execution/RunRow.js';
 import { RunRecorder } from './engine/execution/RunRecorder.js';
-import { ALL_ON_CPU, movement, type Movement } from './engine/memory/movement.js';
+import { ALL_ON_CPU, movement, type Movement, type Placement } from './engine/memory/movement.js';
 import { PagePool } from './engine/memory/PagePool.js';
 import type { OrderedResult } from './engine/rows/ActiveRow.js';
 import type { Generation, GenerationSource, RunOptions } from './engine/rows/Generation.js';
@@ -62,6 +62,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
   private readonly runs = new Set<Run<unknown>>();
   private readonly device: NativeDevice;
   private readonly pool: PagePool;
+  private readonly placement: Placement;
   private readonly movement: Movement;
   private nextRun = 1;
   private closing: Promise<void> | undefined;
@@ -76,12 +77,15 @@ export class Engine implements GenerationSource, AsyncDisposable {
     private readonly settled: SettledOptions,
   ) {
     const { decoder } = source;
-    this.device = new NativeDevice(runtime);
+    this.device = new NativeDevice(runtime, settled.weightBuffers);
     this.pool = new PagePool(settled.cache.pages, settled.cache.pageTokens);
+    const [bytes, streamed] = [settled.layerBytes, settled.streamedBytes].map((list) => list.reduce((sum, each) => sum + each, 0));
+    const onDisk = (streamed ?? 0) / Math.max(1, bytes ?? 0);
+    this.placement = { ...ALL_ON_CPU, weights: { gpu: 0, cpu: 1 - onDisk, disk: onDisk } };
     this.movement = movement(
-      ALL_ON_CPU,
+      this.placement,
       {
-        layerWeights: Math.round(runtime.bytes.weights / decoder.layers),
+        layerWeights: settled.layerBytes,
         tokenCache: settled.pageBytes / settled.cache.pageTokens / decoder.layers,
         tokenActivations: decoder.hiddenSize * 4,
       },
@@ -108,7 +112,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
     stopIfAborted();
     const source = await readModel(path);
     const tokenizer = createTokenizer(source.tokenizer, source.decoder.vocabularySize);
-    const { runtime, settled } = runtimeFor(source, options);
+    const { runtime, settled } = await openRuntime(source, options);
     try {
       stopIfAborted();
       const total = runtime.bytes.weights;
@@ -243,7 +247,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
     return new RunRecorder({
       model: this.source.path,
       policy: {
-        schedule, batchSize: grid.rowsPerSlot, batches: grid.slots, tokensPerSquare: grid.tokensPerSquare, ...ALL_ON_CPU,
+        schedule, batchSize: grid.rowsPerSlot, batches: grid.slots, tokensPerSquare: grid.tokensPerSquare, ...this.placement,
         compressWeights: 'none', compressCache: 'none', cpuAttention: true, threads, precision,
       },
       loadSeconds: this.loadSeconds,

@@ -21,6 +21,12 @@ export interface EngineOptions {
   readonly tokensPerSquare?: number;
   /** For tests and comparisons; default: the best of the machine. */
   readonly instructionSet?: InstructionSet;
+  /** Folder for repacked models, made when a model does not fit into memory and kept for the next time. Default: the user's cache folder. */
+  readonly disk?: string;
+  /** Most space that a repacked model may take there. Default: what is free. */
+  readonly diskMemory?: Size;
+  /** Called while a model that does not fit is repacked. */
+  readonly onRepack?: (bytes: number, totalBytes: number) => void;
   /** Called while the weights are loaded. */
   readonly onLoad?: (bytes: number, totalBytes: number) => void;
   readonly signal?: AbortSignal;

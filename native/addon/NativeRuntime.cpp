@@ -16,6 +16,12 @@ constexpr napi_type_tag kTypeTag = {0x5b1f7e0a9c2d4f63, 0x8a4be9d15f70c216};
 
 uint32_t readHandle(const Napi::Value& value, const char* name) { return static_cast<uint32_t>(readInteger(value, name, 0, INT32_MAX)); }
 
+// Absent means -1.
+int32_t readBuffer(const Napi::Value& value) {
+  if (value.IsUndefined() || (value.IsNumber() && readNumber(value, "buffer") == kNoBuffer)) return kNoBuffer;
+  return static_cast<int32_t>(readInteger(value, "buffer", 0, INT32_MAX));
+}
+
 }  // namespace
 
 Napi::Function NativeRuntime::define(Napi::Env env) {
@@ -32,6 +38,7 @@ Napi::Function NativeRuntime::define(Napi::Env env) {
                          InstanceMethod<&NativeRuntime::createBatch>("createBatch"),
                          InstanceMethod<&NativeRuntime::freeBatch>("freeBatch"),
                          InstanceMethod<&NativeRuntime::submitCompute>("submitCompute"),
+                         InstanceMethod<&NativeRuntime::submitLoadWeight>("submitLoadWeight"),
                          InstanceMethod<&NativeRuntime::cancelAll>("cancelAll"),
                          InstanceMethod<&NativeRuntime::close>("close"),
                      });
@@ -82,6 +89,18 @@ void NativeRuntime::shutDown() {
 Runtime& NativeRuntime::open() {
   if (runtime_ == nullptr || runtime_->closing()) throw Error(ErrorCode::InvalidArgument, "the runtime is closed");
   return *runtime_;
+}
+
+Runtime& NativeRuntime::openForTasks(const char* call) {
+  Runtime& runtime = open();
+  if (onCompleted_.IsEmpty()) throw Error(ErrorCode::InvalidArgument, std::string(call) + ": onCompleted() must be called first");
+  return runtime;
+}
+
+Napi::Value NativeRuntime::submitted(EventId event) {
+  tasksUnderWay_++;
+  updateBusy();
+  return Napi::Number::New(env_, static_cast<double>(event));
 }
 
 void NativeRuntime::updateBusy() {
@@ -172,12 +191,17 @@ Napi::Value NativeRuntime::submitCompute(const Napi::CallbackInfo& info) {
     const uint32_t batch = readHandle(info[2], "batch");
     const uint32_t activations = readHandle(info[3], "activations");
     const std::vector<EventId> after = parseEvents(info[4], "after");
-    Runtime& runtime = open();
-    if (onCompleted_.IsEmpty()) throw Error(ErrorCode::InvalidArgument, "submitCompute: onCompleted() must be called first");
-    const EventId event = runtime.submitCompute(part, layer, batch, activations, after);
-    tasksUnderWay_++;
-    updateBusy();
-    return Napi::Number::New(env_, static_cast<double>(event));
+    const int32_t buffer = readBuffer(info[5]);
+    return submitted(openForTasks("submitCompute").submitCompute(part, layer, batch, activations, after, buffer));
+  });
+}
+
+Napi::Value NativeRuntime::submitLoadWeight(const Napi::CallbackInfo& info) {
+  return guarded(env_, [&] {
+    const uint32_t layer = readHandle(info[0], "layer");
+    const uint32_t buffer = readHandle(info[1], "buffer");
+    const std::vector<EventId> after = parseEvents(info[2], "after");
+    return submitted(openForTasks("submitLoadWeight").submitLoadWeight(layer, buffer, after));
   });
 }
 

@@ -31,10 +31,13 @@ class NativeRuntime : public Napi::ObjectWrap<NativeRuntime> {
   Napi::Value createBatch(const Napi::CallbackInfo& info);
   Napi::Value freeBatch(const Napi::CallbackInfo& info);
   Napi::Value submitCompute(const Napi::CallbackInfo& info);
+  Napi::Value submitLoadWeight(const Napi::CallbackInfo& info);
   Napi::Value cancelAll(const Napi::CallbackInfo& info);
   Napi::Value close(const Napi::CallbackInfo& info);
 
   Runtime& open();          // throws once close() was called
+  Runtime& openForTasks(const char* call);  // likewise, and before onCompleted()
+  Napi::Value submitted(EventId event);
   void updateBusy();        // keeps the process and this object alive while there is something to wait for, and only then
   void drain();             // on the JavaScript thread, after a wake-up
   void takeCompletions(std::vector<Completion>& completions);  // but for load's, which it settles

@@ -8,6 +8,7 @@
 #include "../runtime/Machine.h"
 #include "AddonData.h"
 #include "NativeRuntime.h"
+#include "RepackJob.h"
 #include "arguments.h"
 #include "bytesToJavaScript.h"
 #include "parseOptions.h"
@@ -53,6 +54,32 @@ Napi::Value measureRuntime(const Napi::CallbackInfo& info) {
   return guarded(env, [&] { return bytesToJavaScript(env, Model(parseRuntimeOptions(info[0])).bytes()); });
 }
 
+Napi::Value repackWeights(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  return guarded(env, [&] { return RepackJob::start(env, parseRepackOptions(info[0]), readFunction(info[1], "onProgress")); });
+}
+
+Napi::Value inspectStoreFile(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  return guarded(env, [&]() -> Napi::Value {
+    const std::string path = readString(info[0], "path");
+    const std::string fingerprint = readString(info[1], "fingerprint");
+    const std::optional<StoreFacts> facts = inspectStore(path, fingerprint);
+    if (!facts) return env.Undefined();
+    const auto numbers = [&](const std::vector<uint64_t>& values) {
+      Napi::Array array = Napi::Array::New(env, values.size());
+      for (size_t i = 0; i < values.size(); i++) array.Set(static_cast<uint32_t>(i), static_cast<double>(values[i]));
+      return array;
+    };
+    Napi::Object object = Napi::Object::New(env);
+    object.Set("layerBytes", numbers(facts->layerBytes));
+    object.Set("vectorBytes", numbers(facts->vectorBytes));
+    object.Set("globalBytes", static_cast<double>(facts->globalBytes));
+    object.Set("fileBytes", static_cast<double>(facts->fileBytes));
+    return object;
+  });
+}
+
 // When performance.now() was 0, on the clock of the tasks: both are CLOCK_MONOTONIC (libuv's uv_hrtime), only their origins differ.
 double findTimeOrigin(Napi::Env env) {
   try {
@@ -73,6 +100,8 @@ Napi::Object initialise(Napi::Env env, Napi::Object exports) {
   exports.Set("machine", Napi::Function::New<machine>(env, "machine"));
   exports.Set("openRuntime", Napi::Function::New<openRuntime>(env, "openRuntime"));
   exports.Set("measureRuntime", Napi::Function::New<measureRuntime>(env, "measureRuntime"));
+  exports.Set("repack", Napi::Function::New<repackWeights>(env, "repack"));
+  exports.Set("inspectStore", Napi::Function::New<inspectStoreFile>(env, "inspectStore"));
   return exports;
 }
 

@@ -46,20 +46,43 @@ WeightBinding parseBinding(const Napi::Value& value, const std::string& name, ui
   return binding;
 }
 
+std::vector<std::string> parseFiles(const Napi::Value& value) {
+  const Napi::Array array = readArray(value, "files", kMostFiles);
+  std::vector<std::string> files;
+  for (uint32_t f = 0, length = array.Length(); f < length; f++) files.push_back(readString(array.Get(f), "files[" + std::to_string(f) + "]"));
+  return files;
+}
+
+std::vector<WeightBinding> parseBindings(const Napi::Value& value) {
+  const Napi::Array array = readArray(value, "bindings", kMostBindings);
+  std::vector<WeightBinding> bindings;
+  uint32_t segmentsLeft = kMostSegments;
+  for (uint32_t b = 0, length = array.Length(); b < length; b++) {
+    Napi::HandleScope scope(value.Env());
+    bindings.push_back(parseBinding(array.Get(b), "bindings[" + std::to_string(b) + "]", segmentsLeft));
+  }
+  return bindings;
+}
+
+std::optional<StoredWeights> parseStoredWeights(const Napi::Value& value) {
+  if (value.IsUndefined()) return {};
+  const Napi::Object object = readObject(value, "weights");
+  StoredWeights weights;
+  weights.store = readString(object.Get("store"), "weights.store");
+  weights.fingerprint = readString(object.Get("fingerprint"), "weights.fingerprint");
+  weights.residentLayerBytes = readInteger(object.Get("residentLayerBytes"), "weights.residentLayerBytes", 0, kMostSafe);
+  weights.buffers = count(object, "buffers", "weights.");
+  return weights;
+}
+
 }  // namespace
 
 RuntimeOptions parseRuntimeOptions(const Napi::Value& value) {
   const Napi::Object object = readObject(value, "options");
   RuntimeOptions options;
   options.decoder = parseDecoder(object.Get("decoder"));
-  const Napi::Array files = readArray(object.Get("files"), "files", kMostFiles);
-  for (uint32_t f = 0, length = files.Length(); f < length; f++) options.files.push_back(readString(files.Get(f), "files[" + std::to_string(f) + "]"));
-  const Napi::Array bindings = readArray(object.Get("bindings"), "bindings", kMostBindings);
-  uint32_t segmentsLeft = kMostSegments;
-  for (uint32_t b = 0, length = bindings.Length(); b < length; b++) {
-    Napi::HandleScope scope(value.Env());
-    options.bindings.push_back(parseBinding(bindings.Get(b), "bindings[" + std::to_string(b) + "]", segmentsLeft));
-  }
+  options.files = parseFiles(object.Get("files"));
+  options.bindings = parseBindings(object.Get("bindings"));
   options.precision = readWord<Precision>(object.Get("precision"), "precision", {{"default", Precision::Default}, {"float32", Precision::Float32}});
   options.threads = count(object, "threads", "");
   const Napi::Value set = object.Get("instructionSet");
@@ -72,6 +95,19 @@ RuntimeOptions parseRuntimeOptions(const Napi::Value& value) {
   options.pages = count(cache, "pages", "cache.");
   const Napi::Object limits = readObject(object.Get("limits"), "limits");
   options.limits = {count(limits, "tokensPerSquare", "limits."), count(limits, "rowsPerSquare", "limits.")};
+  options.weights = parseStoredWeights(object.Get("weights"));
+  return options;
+}
+
+RepackOptions parseRepackOptions(const Napi::Value& value) {
+  const Napi::Object object = readObject(value, "options");
+  RepackOptions options;
+  options.decoder = parseDecoder(object.Get("decoder"));
+  options.bindings = parseBindings(object.Get("bindings"));
+  options.files = parseFiles(object.Get("files"));
+  options.store = readString(object.Get("store"), "store");
+  options.fingerprint = readString(object.Get("fingerprint"), "fingerprint");
+  options.threads = count(object, "threads", "");
   return options;
 }
 

@@ -1,12 +1,14 @@
-// RuntimeOptions and rows (src/bindings/Addon.ts) from JavaScript values. What the values mean together is checked by Model and Runtime.
+// RuntimeOptions, RepackOptions and rows (src/bindings/Addon.ts) from JavaScript values. What the values mean together is checked by Model and Runtime.
 #pragma once
 #include <napi.h>
 
 #include "../model/Runtime.h"
+#include "../model/repack.h"
 
 namespace spillway {
 
 RuntimeOptions parseRuntimeOptions(const Napi::Value& value);
+RepackOptions parseRepackOptions(const Napi::Value& value);
 RowOptions parseRowOptions(const Napi::Value& value);
 // Events that a task waits for.
 std::vector<EventId> parseEvents(const Napi::Value& value, std::string_view name);

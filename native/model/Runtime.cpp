@@ -40,7 +40,11 @@ Runtime::Runtime(RuntimeOptions&& options, std::function<void()> wake)
   instructionSet_ = model_->options().instructionSet;
   bytes_ = model_->bytes();
   spec_ = model_->spec();
+  buffers_ = bytes_.weightBuffers == 0 ? 0 : model_->options().weights->buffers;
   bounds_ = {model_->options().limits, model_->options().pages, model_->options().pageTokens, spec_.contextTokens};
+  for (const uint64_t bytes : bytes_.streamed) {
+    if (bytes != 0 && diskRead_ == nullptr) diskRead_ = std::make_unique<TaskQueue>("spillway-disk", events_, channel_);
+  }
   progress_.changed = [this] { channel_.notify(); };
 }
 
@@ -123,10 +127,24 @@ void Runtime::freeBatch(uint32_t batch) {
   batches_.remove(batch);
 }
 
-EventId Runtime::submitCompute(ComputePart part, uint32_t layer, uint32_t batchHandle, uint32_t activationsHandle, const std::vector<EventId>& after) {
+void Runtime::checkLoaded(const char* call) const {
   checkOpen();
-  if (!loaded_.load()) throw Error(ErrorCode::InvalidArgument, "submitCompute: the weights are not loaded; await load() first");
+  if (!loaded_.load()) throw Error(ErrorCode::InvalidArgument, std::string(call) + ": the weights are not loaded; await load() first");
+}
+
+// Embedding and head use global weights alone, and attention none at all.
+bool Runtime::needsBuffer(ComputePart part, uint32_t layer) const {
+  return (part == ComputePart::Project || part == ComputePart::Finish) && bytes_.streamed[layer] != 0;
+}
+
+EventId Runtime::submitCompute(ComputePart part, uint32_t layer, uint32_t batchHandle, uint32_t activationsHandle, const std::vector<EventId>& after,
+                               int32_t buffer) {
+  checkLoaded("submitCompute");
   if (layer >= spec_.layers) refuse("layer", std::to_string(layer), "an index under " + std::to_string(spec_.layers));
+  if (buffer < kNoBuffer || buffer >= static_cast<int32_t>(buffers_)) {
+    refuse("buffer", std::to_string(buffer), buffers_ == 0 ? "-1: nothing streams" : "-1, or an index under " + std::to_string(buffers_));
+  }
+  if (needsBuffer(part, layer) && buffer == kNoBuffer) refuse("buffer", "-1", "the buffer that layer " + std::to_string(layer) + " was loaded to: some of it streams");
   const std::shared_ptr<Batch>& batch = batches_.get(batchHandle);
   const std::shared_ptr<Activations>& activations = activations_.get(activationsHandle);
   if (activations->capacityTokens < batch->tokens.size()) {
@@ -136,13 +154,28 @@ EventId Runtime::submitCompute(ComputePart part, uint32_t layer, uint32_t batchH
     if (range.row->freed) refuse("batch", "one whose row " + std::to_string(range.row->handle) + " was freed", "living rows");
   }
   auto use = std::make_shared<BatchUse>(batch);
+  const int32_t needed = needsBuffer(part, layer) ? buffer : kNoBuffer;
   return compute_.submit(
-      [this, part, layer, use = std::move(use), activations] { return model_->compute(part, layer, use->batch(), *activations); }, after);
+      [this, part, layer, use = std::move(use), activations, needed] { return model_->compute(part, layer, use->batch(), *activations, needed); }, after);
+}
+
+EventId Runtime::submitLoadWeight(uint32_t layer, uint32_t buffer, const std::vector<EventId>& after) {
+  checkLoaded("submitLoadWeight");
+  if (layer >= spec_.layers) refuse("layer", std::to_string(layer), "an index under " + std::to_string(spec_.layers));
+  if (bytes_.streamed[layer] == 0) refuse("layer", std::to_string(layer), "one that streams: all of this one is resident");
+  if (buffer >= buffers_) refuse("buffer", std::to_string(buffer), "an index under " + std::to_string(buffers_));
+  return diskRead_->submit(
+      [this, layer, buffer]() -> std::unique_ptr<TaskResult> {
+        model_->loadWeight(layer, buffer, progress_.stopped);
+        return nullptr;
+      },
+      after);
 }
 
 void Runtime::cancelAll() {
   checkOpen();
   compute_.cancelAll();
+  if (diskRead_ != nullptr) diskRead_->cancelAll();
 }
 
 void Runtime::close() {
@@ -152,7 +185,9 @@ void Runtime::close() {
   rows_.clear();
   batches_.clear();
   activations_.clear();
+  if (diskRead_ != nullptr) diskRead_->stop();
   compute_.stop([this] {
+    if (diskRead_ != nullptr) diskRead_->join();
     model_.reset();
     closed_.store(true);
     channel_.notify();

@@ -4,6 +4,7 @@
 #pragma once
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,10 +20,20 @@
 #include "HandleTable.h"
 #include "PagePool.h"
 #include "Pass.h"
+#include "WeightBuffers.h"
 #include "WeightLoader.h"
+#include "WeightStore.h"
 #include "Weights.h"
 
 namespace spillway {
+
+// Weights from a store instead of the model's files.
+struct StoredWeights {
+  std::string store;  // path
+  std::string fingerprint;
+  uint64_t residentLayerBytes = 0;  // of each layer's block; the rest streams
+  uint32_t buffers = 1;             // that layers stream into
+};
 
 struct RuntimeOptions {
   DecoderSpec decoder;
@@ -35,17 +46,21 @@ struct RuntimeOptions {
   uint32_t pageTokens = 32;
   uint32_t pages = 1;
   Limits limits;
+  std::optional<StoredWeights> weights;
 };
 
 struct RuntimeBytes {
-  size_t weights = 0;
+  size_t weights = 0;        // resident ones
+  size_t weightBuffers = 0;  // all of them
   size_t cache = 0;
   size_t scratch = 0;
   size_t activations = 0;  // of one buffer of limits.tokensPerSquare tokens
+  std::vector<uint64_t> streamed;  // what is read of each layer's block each time that it is loaded; 0 where all of it is resident
 };
 
 enum class ComputePart : uint8_t { Embed, Project, Attend, Finish, Head };
 constexpr uint32_t kComputeParts = 5;
+constexpr int32_t kNoBuffer = -1;
 
 // The model itself: what tasks work with. Checked against each other, reserved by reserve().
 class Model {
@@ -56,18 +71,23 @@ class Model {
   // Opens the files, checks every binding against their sizes, reserves all memory.
   void reserve();
   RuntimeBytes bytes() const;
-  void load(LoadProgress& progress) const { loadWeights(weights_, files_, pool_, progress); }
-  std::unique_ptr<TaskResult> compute(ComputePart part, size_t layer, const Batch& batch, Activations& activations) const;
+  void load(LoadProgress& progress);
+  // Reads what streams of a layer into a buffer. Throws FileError; Error(InvalidArgument) where the buffer is in use.
+  void loadWeight(uint32_t layer, uint32_t buffer, const std::atomic<bool>& stopped);
+  // Throws Error(InvalidArgument) where the part needs what streams of the layer and the buffer does not hold it.
+  std::unique_ptr<TaskResult> compute(ComputePart part, uint32_t layer, const Batch& batch, Activations& activations, int32_t buffer);
 
   const DecoderSpec& spec() const { return options_.decoder; }
   const RuntimeOptions& options() const { return options_; }
-  uint64_t loadBytes() const { return weights_.fileBytes(); }
+  bool streams(size_t layer) const { return weights_.layerBlock(layer).streams(); }
 
  private:
   RuntimeOptions options_;
   Weights weights_;
+  std::unique_ptr<WeightStore> store_;
+  WeightBuffers buffers_;
   PagePool cache_;
-  mutable ThreadPool pool_;
+  ThreadPool pool_;
   Compute compute_;
   size_t scratchBytes_;
   Arena scratch_;
@@ -96,24 +116,31 @@ class Runtime {
   void freeActivations(uint32_t activations);
   uint32_t createBatch(const std::vector<int32_t>& rows, const std::vector<int32_t>& pages);
   void freeBatch(uint32_t batch);
-  EventId submitCompute(ComputePart part, uint32_t layer, uint32_t batch, uint32_t activations, const std::vector<EventId>& after);
+  // buffer: where the layer was loaded to, if the part needs what streams of it; else kNoBuffer.
+  EventId submitCompute(ComputePart part, uint32_t layer, uint32_t batch, uint32_t activations, const std::vector<EventId>& after,
+                        int32_t buffer = kNoBuffer);
+  // On the queue of disk reads. Refused where nothing of the layer streams.
+  EventId submitLoadWeight(uint32_t layer, uint32_t buffer, const std::vector<EventId>& after);
   void cancelAll();
 
-  // Refuses everything from now on and cancels what has not started; the thread frees the model's memory and says so through the channel's
+  // Refuses everything from now on and cancels what has not started; a thread frees the model's memory and says so through the channel's
   // wake-up: closed() holds then. Does not wait. Idempotent.
   void close();
   bool closing() const { return closing_; }
   bool closed() const { return closed_.load(); }
-  void join();  // waits for the thread; after close()
+  void join();  // waits for the threads; after close()
 
  private:
   void checkOpen() const;
+  void checkLoaded(const char* call) const;
+  bool needsBuffer(ComputePart part, uint32_t layer) const;
 
   InstructionSet instructionSet_;
   RuntimeBytes bytes_;
   std::unique_ptr<Model> model_;  // freed by the queue's thread
   DecoderSpec spec_;
   BatchBounds bounds_;
+  uint32_t buffers_ = 0;  // 0 where nothing streams
   HandleTable<Row> rows_;
   HandleTable<Batch> batches_;
   HandleTable<Activations> activations_;
@@ -124,7 +151,8 @@ class Runtime {
   std::atomic<bool> closed_{false};
   CompletionChannel channel_;
   EventTable events_;
-  TaskQueue compute_;  // last: its thread uses all of the above
+  std::unique_ptr<TaskQueue> diskRead_;  // where layers stream
+  TaskQueue compute_;                    // last: its thread uses all of the above
 };
 
 }  // namespace spillway

@@ -85,6 +85,10 @@ DirectFile::DirectFile(std::string path, Access access, const DirectOptions& opt
   open(access);
   try {
     if (options_.direct) direct_ = disk::setDirect(descriptor_, true) == 0;
+    if (!direct()) disk::readNothingAhead(descriptor_);
+    options_.backend = environmentBackend(options_.backend);
+    // The kernel hands requests that go through the page cache to threads of its own, which are slower than ours.
+    if (options_.backend == IoBackend::Auto && !direct()) options_.backend = IoBackend::Threads;
     backend_ = Lease(*this).queue->backend();
   } catch (...) {
     if (access == Access::Create) ::unlink(path_.c_str());
@@ -160,7 +164,9 @@ void DirectFile::transfer(bool writing, const ReadRange* ranges, size_t count, c
   if (writing) return afterWrite(ranges, count, what);
   if (direct()) return;
   // Requests dropped their own pages; what the system read ahead, or keeps in units larger than a request, goes now.
-  for (size_t i = 0; i < count; i++) disk::dropFromCache(descriptor_, ranges[i].offset, DirectFile::aligned(ranges[i].bytes));
+  for (size_t i = 0; i < count; i++) {
+    if (ranges[i].bytes != 0) disk::dropFromCache(descriptor_, ranges[i].offset, DirectFile::aligned(ranges[i].bytes));
+  }
 }
 
 void DirectFile::afterWrite(const ReadRange* ranges, size_t count, const std::string& what) {

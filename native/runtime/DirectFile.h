@@ -20,7 +20,7 @@ enum class IoBackend { Auto, Ring, Threads };
 const char* ioBackendName(IoBackend backend);  // "auto", "ring", "threads"
 
 struct DirectOptions {
-  // Auto: the environment's SPILLWAY_DISK_BACKEND (ring, threads) if set, else io_uring where it works, else threads.
+  // Auto: the environment's SPILLWAY_DISK_BACKEND (ring, threads) if set, else io_uring where it and O_DIRECT work, else threads.
   // Ring where io_uring does not work: Error(File) with the reason.
   IoBackend backend = IoBackend::Auto;
   bool direct = true;                      // false: never O_DIRECT

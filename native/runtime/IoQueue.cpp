@@ -11,19 +11,6 @@
 
 namespace spillway {
 
-namespace {
-
-IoBackend fromEnvironment() {
-  const char* name = std::getenv("SPILLWAY_DISK_BACKEND");
-  if (name == nullptr || *name == '\0') return IoBackend::Auto;
-  for (const IoBackend backend : {IoBackend::Auto, IoBackend::Ring, IoBackend::Threads}) {
-    if (std::strcmp(name, ioBackendName(backend)) == 0) return backend;
-  }
-  throw Error(ErrorCode::InvalidArgument, std::string("SPILLWAY_DISK_BACKEND: found \"") + name + "\", expected auto, ring or threads");
-}
-
-}  // namespace
-
 const char* ioBackendName(IoBackend backend) {
   switch (backend) {
     case IoBackend::Auto: return "auto";
@@ -33,8 +20,16 @@ const char* ioBackendName(IoBackend backend) {
   return "auto";
 }
 
+IoBackend environmentBackend(IoBackend otherwise) {
+  const char* name = std::getenv("SPILLWAY_DISK_BACKEND");
+  if (otherwise != IoBackend::Auto || name == nullptr || *name == '\0') return otherwise;
+  for (const IoBackend backend : {IoBackend::Auto, IoBackend::Ring, IoBackend::Threads}) {
+    if (std::strcmp(name, ioBackendName(backend)) == 0) return backend;
+  }
+  throw Error(ErrorCode::InvalidArgument, std::string("SPILLWAY_DISK_BACKEND: found \"") + name + "\", expected auto, ring or threads");
+}
+
 std::unique_ptr<IoQueue> makeIoQueue(IoBackend backend, unsigned depth, DiskFaults* faults) {
-  if (backend == IoBackend::Auto) backend = fromEnvironment();
   if (backend != IoBackend::Threads) {
     try {
       return makeIoRing(depth, faults);

@@ -33,6 +33,8 @@ class IoQueue {
   virtual IoResult wait() noexcept = 0;
 };
 
+// What SPILLWAY_DISK_BACKEND says in place of Auto. Throws Error(InvalidArgument) for a name that there is not.
+IoBackend environmentBackend(IoBackend otherwise);
 // Auto falls back to threads. Ring throws Error(File) where the system refuses.
 std::unique_ptr<IoQueue> makeIoQueue(IoBackend backend, unsigned depth, DiskFaults* faults);
 

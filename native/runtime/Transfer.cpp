@@ -112,6 +112,7 @@ void Transfer::settle(unsigned tag, int64_t result) {
     // Some file systems accept O_DIRECT and refuse the reads, or want more than our alignment.
     // The flag goes first: whoever sees `direct` cleared may rely on it.
     disk::setDirect(source_.descriptor, false);
+    disk::readNothingAhead(source_.descriptor);
     source_.direct.store(false);
     return again(tag, EINVAL);
   }

@@ -42,6 +42,17 @@ int setDirect(int descriptor, bool direct) {
 #endif
 }
 
+void readNothingAhead(int descriptor) {
+#ifdef POSIX_FADV_RANDOM
+  // Reading ahead also makes units of many pages, which leave the cache only as a whole.
+  (void)posix_fadvise(descriptor, 0, 0, POSIX_FADV_RANDOM);
+#elif defined(__APPLE__)
+  (void)fcntl(descriptor, F_RDAHEAD, 0);
+#else
+  (void)descriptor;
+#endif
+}
+
 void dropFromCache(int descriptor, uint64_t offset, uint64_t bytes) {
 #ifdef POSIX_FADV_DONTNEED
   (void)posix_fadvise(descriptor, static_cast<off_t>(offset), static_cast<off_t>(bytes), POSIX_FADV_DONTNEED);

@@ -8,6 +8,8 @@ namespace spillway::disk {
 
 // Reads and writes bypass the page cache from now on, or not; EINVAL and the like where the file system cannot.
 int setDirect(int descriptor, bool direct);
+// The system reads no further than it is asked to, so that there is nothing else to drop.
+void readNothingAhead(int descriptor);
 // Pages of this part leave the page cache. Written ones must be on the disk; others stay.
 void dropFromCache(int descriptor, uint64_t offset, uint64_t bytes);
 // Pages of this part are written to the disk; where the system has no call for a part, nothing happens until sync().

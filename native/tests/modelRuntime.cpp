@@ -39,7 +39,7 @@ TEST_F(RuntimeRules, RowsAreChecked) {
   refuse([](RowOptions& o) { o.tokens[1] = 67; }, "tokens[1]: found 67, expected an id under 67");
   refuse([](RowOptions& o) { o.tokens[2] = -1; }, "tokens[2]: found -1");
   refuse([](RowOptions& o) { o.capacityTokens = 2; }, "at least the 3 tokens");
-  refuse([](RowOptions& o) { o.capacityTokens = 97; }, "context of 96");
+  refuse([](RowOptions& o) { o.capacityTokens = 98; }, "context of 96");
   refuse([](RowOptions& o) { o.logprobs = 68; }, "logprobs");
   refuse([](RowOptions& o) { o.logprobs = -2; }, "logprobs");
   refuse([](RowOptions& o) { o.sampling.temperature = -1; }, "temperature");
@@ -72,6 +72,9 @@ TEST_F(RuntimeRules, BatchesAreChecked) {
   expectBatchRefused({a, -1, 5, 0, 0, 1}, pages, "rows[0] first position");
   expectBatchRefused({a, 40, 1, 0, 0, 4}, pages, "rows[0] first position: found 40, expected 0 to 39");
   expectBatchRefused({a, 0, 0, 0, 0, 1}, pages, "rows[0] tokens");
+  // A row may hold one token more than the context, its last answer; but that has no position to be computed at.
+  const int32_t full = int32_t(row(97, 97));
+  expectBatchRefused({full, 96, 1, 0, 0, 4}, pages, "first position: found 96, expected 0 to 95");
   expectBatchRefused({a, 39, 2, 0, 0, 4}, pages, "rows[0] tokens: found 2, expected 1 to 1");
   expectBatchRefused({a, 0, INT32_MAX, 0, 0, 4}, pages, "rows[0] tokens");
   expectBatchRefused({a, 0, 5, 3, 0, 1}, pages, "rows[0] head mode");

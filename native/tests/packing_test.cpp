@@ -81,7 +81,8 @@ TEST_P(Packing, KernelsUnpackTheSameFloats) {
       block.output = output.data();
       block.outputStride = golden.rows;
       kernelsFor(set).matmul.multiplyFloat(block, workspace.get());
-      for (uint32_t i = 0; i < golden.rows; i++) ASSERT_EQ(output[i], golden.values[i * golden.inputs + k]) << instructionSetName(set) << " row " << i << ", input " << k;
+      for (uint32_t i = 0; i < golden.rows; i++)
+        ASSERT_EQ(output[i], golden.values[i * golden.inputs + k]) << instructionSetName(set) << " row " << i << ", input " << k;
     }
   }
 }

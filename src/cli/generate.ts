@@ -81,7 +81,7 @@ async function generate(flags: GenerateFlags, context: CommandContext): Promise<
       ...(flags.trace === undefined ? {} : { onTrace: (event) => trace?.add(event) }),
     };
     job = await Job.open({ ...jobOptions(flags), modelFiles, generate: options });
-    engine = await Engine.open({ ...engineOptions(flags, model), ...batchOptions(flags), signal: context.signal, onLoad: showLoading(meter) });
+    engine = await Engine.open({ ...engineOptions(flags, model), ...batchOptions(flags), signal: context.signal, onLoad: showLoading(meter), onRepack: showLoading(meter, 'repacking for disk') });
     if (flags.trace !== undefined) trace = new TraceFile(flags.trace);
     const start = performance.now();
     const schedule = scheduleOf(flags);

@@ -16,9 +16,9 @@ export function pulledModel(idOrPath: string, signal: AbortSignal, meter: Progre
   });
 }
 
-/** For `Engine.open`: shows how much of the weights is loaded. */
-export function showLoading(meter: ProgressMeter): (bytes: number, totalBytes: number) => void {
+/** For `Engine.open`: shows how much of the weights is loaded, or repacked. */
+export function showLoading(meter: ProgressMeter, what = 'loading weights'): (bytes: number, totalBytes: number) => void {
   return (bytes, totalBytes) => {
-    meter.show('loading weights', { done: Math.ceil(bytes / MIB), total: Math.ceil(totalBytes / MIB), words: 'MiB' });
+    meter.show(what, { done: Math.ceil(bytes / MIB), total: Math.ceil(totalBytes / MIB), words: 'MiB' });
   };
 }

@@ -1,22 +1,32 @@
+import { join } from 'node:path';
 import type { InstructionSet, MachineFacts, NativeRuntime, RuntimeOptions } from '../bindings/Addon.js';
 import { loadAddon } from '../bindings/loadAddon.js';
 import { nativeCall } from '../bindings/nativeCall.js';
 import type { EngineOptions } from '../EngineOptions.js';
+import { MemoryBudgetError } from '../errors/MemoryBudgetError.js';
 import { UsageError } from '../errors/UsageError.js';
 import type { ModelSource } from '../model/ModelSource.js';
+import { userCacheFolder } from '../model/pull/cacheFolder.js';
 import { parseBytes } from '../units.js';
-import { planMemory } from './memory/planMemory.js';
+import { HEAP_MARGIN_BYTES, planMemory } from './memory/planMemory.js';
+import { planStreaming } from './memory/planStreaming.js';
+import { openWeightStore, type WeightStore } from './openWeightStore.js';
 import type { Grid } from './schedules/Square.js';
 
-/** What was decided for an engine: the grid of its runs, and its KV cache. */
+/** What was decided for an engine: the grid of its runs, its KV cache, and where its weights are. */
 export interface SettledOptions {
   readonly grid: Grid;
   readonly cache: RuntimeOptions['cache'];
   /** Bytes of one page, all layers together. */
   readonly pageBytes: number;
   readonly cpuMemoryBytes: number;
-  /** What the runtime reserved, and the process held before. */
+  /** What the runtime reserved. */
   readonly reservedBytes: number;
+  /** Layers' weights that are in memory at once while they stream; 0 where nothing does. */
+  readonly weightBuffers: number;
+  /** Bytes of each layer, and how many of them stream from disk every pass. */
+  readonly layerBytes: readonly number[];
+  readonly streamedBytes: readonly number[];
   readonly threads: number;
   readonly precision: 'default' | 'float32';
 }
@@ -28,10 +38,18 @@ const TOKENS_PER_SQUARE = 512;
 const USUAL_ROW_TOKENS = 4096;
 /** A budget must hold at least a row of this many tokens. */
 const LEAST_ROW_TOKENS = 512;
+/** One layer is computed while the next one is read. */
+const WEIGHT_BUFFERS = 2;
+/** While weights stream, a row's cache is provided for up to this many tokens; memory beyond it keeps weights. */
+const STREAMED_ROW_TOKENS = 512;
 const INSTRUCTION_SETS: readonly InstructionSet[] = ['scalar', 'avx2', 'avx512'];
 
-/** Settles every option, plans the memory, and opens the native runtime; its weights are not loaded yet. @throws UsageError, MemoryBudgetError, ModelFileError */
-export function runtimeFor(source: ModelSource, options: EngineOptions): { readonly runtime: NativeRuntime; readonly settled: SettledOptions } {
+/**
+ * Settles every option, plans the memory, and opens the native runtime; its weights are not loaded yet. A model that does not fit into
+ * memory is repacked, once, and its layers stream from disk.
+ * @throws UsageError, MemoryBudgetError, ModelFileError
+ */
+export async function openRuntime(source: ModelSource, options: EngineOptions): Promise<{ readonly runtime: NativeRuntime; readonly settled: SettledOptions }> {
   const addon = loadAddon();
   const machine = nativeCall(() => addon.machine());
   if (options.device !== undefined && !['auto', 'cpu'].includes(options.device)) {
@@ -44,9 +62,9 @@ export function runtimeFor(source: ModelSource, options: EngineOptions): { reado
   const slots = whole('batches', options.batches, 1, 256);
   const tokensPerSquare = whole('tokensPerSquare', options.tokensPerSquare, Math.max(TOKENS_PER_SQUARE, rowsPerSlot), 65_536);
   const instructionSet = instructionSetOf(options, machine);
-
-  const runtimeOptions = (pages: number): RuntimeOptions => ({
-    decoder: source.decoder,
+  const { decoder } = source;
+  const runtimeOptions = (pages: number, weights?: RuntimeOptions['weights']): RuntimeOptions => ({
+    decoder,
     bindings: source.bindings,
     files: source.files,
     precision,
@@ -54,32 +72,67 @@ export function runtimeFor(source: ModelSource, options: EngineOptions): { reado
     instructionSet,
     cache: { type: precision === 'float32' ? 'f32' : 'f16', pageTokens: PAGE_TOKENS, pages },
     limits: { tokensPerSquare, rowsPerSquare: rowsPerSlot },
+    ...(weights && { weights }),
   });
   const onePage = nativeCall(() => addon.measureRuntime(runtimeOptions(1)));
-  const { contextTokens } = source.decoder;
-  const pagesOf = (tokens: number): number => Math.ceil(Math.min(tokens, contextTokens) / PAGE_TOKENS);
-  const cpuMemoryBytes = options.cpuMemory === undefined ? freeMemory(machine) : parseBytes(options.cpuMemory, 'cpuMemory');
-  const { pages, reservedBytes } = planMemory({
-    capBytes: cpuMemoryBytes,
-    residentBytes: process.memoryUsage.rss(),
-    onePage,
-    slots,
-    leastPages: pagesOf(LEAST_ROW_TOKENS),
-    mostPages: Math.max(pagesOf(contextTokens), pagesOf(USUAL_ROW_TOKENS) * slots * rowsPerSlot),
-  });
-  const settledRuntime = runtimeOptions(pages);
-  return {
-    runtime: nativeCall(() => addon.openRuntime(settledRuntime)),
-    settled: {
-      grid: { layers: source.decoder.layers, slots, rowsPerSlot, tokensPerSquare },
-      cache: settledRuntime.cache,
-      pageBytes: onePage.cache,
-      cpuMemoryBytes,
-      reservedBytes,
-      threads,
-      precision,
-    },
+  const pagesOf = (tokens: number): number => Math.ceil(Math.min(tokens, decoder.contextTokens) / PAGE_TOKENS);
+  const capBytes = options.cpuMemory === undefined ? freeMemory(machine) : parseBytes(options.cpuMemory, 'cpuMemory');
+  const demand = { capBytes, residentBytes: process.memoryUsage.rss(), leastPages: pagesOf(LEAST_ROW_TOKENS) };
+
+  const settle = (pages: number, reservedBytes: number, weights?: RuntimeOptions['weights']): { runtime: NativeRuntime; settled: SettledOptions } => {
+    const settledRuntime = runtimeOptions(pages, weights);
+    const runtime = nativeCall(() => addon.openRuntime(settledRuntime));
+    const { streamed } = runtime.bytes;
+    const evenly = Math.round(runtime.bytes.weights / decoder.layers);
+    return {
+      runtime,
+      settled: {
+        grid: { layers: decoder.layers, slots, rowsPerSlot, tokensPerSquare },
+        cache: settledRuntime.cache,
+        pageBytes: onePage.cache,
+        cpuMemoryBytes: capBytes,
+        reservedBytes,
+        weightBuffers: weights?.buffers ?? 0,
+        layerBytes: store?.layerBytes ?? new Array<number>(decoder.layers).fill(evenly),
+        streamedBytes: streamed,
+        threads,
+        precision,
+      },
+    };
   };
+
+  let store: WeightStore | undefined;
+  try {
+    const mostPages = Math.max(pagesOf(decoder.contextTokens), pagesOf(USUAL_ROW_TOKENS) * slots * rowsPerSlot);
+    const { pages, reservedBytes } = planMemory({ ...demand, onePage, slots, mostPages });
+    return settle(pages, reservedBytes);
+  } catch (error) {
+    if (!(error instanceof MemoryBudgetError)) throw error;
+    // Streaming needs two layers in memory at once, so it is no help to a model of two.
+    if (decoder.layers <= WEIGHT_BUFFERS) throw error;
+    const floor = demand.residentBytes + HEAP_MARGIN_BYTES + onePage.scratch + onePage.activations * slots;
+    if (floor > capBytes) throw error;
+    const diskBytes = options.diskMemory === undefined ? Infinity : parseBytes(options.diskMemory, 'diskMemory');
+    if (onePage.weights > diskBytes) throw new MemoryBudgetError('disk', diskBytes, onePage.weights, 'the repacked model');
+    store = await openWeightStore(addon, source, options.disk ?? join(userCacheFolder(), 'repacked'), threads, (bytes) => options.onRepack?.(bytes, onePage.weights));
+    try {
+      const plan = planStreaming({
+        ...demand,
+        residentBytes: process.memoryUsage.rss(),
+        fixedBytes: onePage.scratch + onePage.activations * slots + store.globalBytes,
+        pageBytes: onePage.cache,
+        layerBytes: store.layerBytes,
+        leastLayerBytes: Math.max(...store.vectorBytes),
+        buffers: WEIGHT_BUFFERS,
+        usualPages: pagesOf(STREAMED_ROW_TOKENS) * slots * rowsPerSlot,
+      });
+      const { path, fingerprint } = store;
+      return settle(plan.pages, plan.reservedBytes, { store: path, fingerprint, residentLayerBytes: plan.residentLayerBytes, buffers: WEIGHT_BUFFERS });
+    } catch (streaming) {
+      // Both ways fail: the smaller budget of the two is the one to name.
+      throw streaming instanceof MemoryBudgetError && streaming.neededBytes > error.neededBytes ? error : streaming;
+    }
+  }
 }
 
 function whole(name: string, value: number | undefined, fallback: number, most: number): number {

@@ -76,8 +76,6 @@ describe('wrong usage: exit 1, and nothing is read or written', () => {
 
   test.each([
     ['--gpu-memory', '4GiB', 'Nothing is computed on a GPU so far; available: 0'],
-    ['--disk', '/tmp', 'all kept in main memory so far'],
-    ['--disk-memory', '1GiB', 'available: 0'],
     ['--policy', 'policy.json', 'available: auto'],
     ['--compress-weights', '4bit', 'available: none'],
     ['--compress-cache', 'auto', 'available: none'],

@@ -55,7 +55,7 @@ export function simulatedRun(setup: SimulatedSetup): SimulatedRun {
     for (const { event } of burst) events.push(event);
   });
   const recorder = new RunRecorder({ model: 'simulated', policy: {}, loadSeconds: 0, memory: () => ({}) });
-  const bytes = { layerWeights: 1000, tokenCache: 10, tokenActivations: 100 };
+  const bytes = { layerWeights: new Array<number>(grid.layers).fill(1000), tokenCache: 10, tokenActivations: 100 };
   const run = new Run<SimulatedResult>({
     id: 1,
     device,

@@ -102,7 +102,8 @@ void matmul(const Compute& compute, const MatmulJob* jobs, size_t jobCount, cons
     for (size_t j = 0; j < jobCount; j++) {
       const WeightMatrix& weights = *jobs[j].weights;
       if (weights.inputs != input.columns)
-        throw Error(ErrorCode::InvalidArgument, "a product of " + std::to_string(input.columns) + " columns with weights of " + std::to_string(weights.inputs) + " inputs");
+        throw Error(ErrorCode::InvalidArgument,
+                    "a product of " + std::to_string(input.columns) + " columns with weights of " + std::to_string(weights.inputs) + " inputs");
       if (usesQuantisedInput(weights.type, compute.precision) && input.tiles == nullptr)
         throw Error(ErrorCode::InvalidArgument, "a product with quantised weights whose input was not quantised");
       items += cutJob(weights, usesQuantisedInput(weights.type, compute.precision), input.rows, itemOperations).items();

@@ -113,7 +113,8 @@ void multiplyPanels(const MatmulBlock& block, size_t panel, uint8_t* workspace) 
     const size_t count = block.inputs - k < kInputsPerBlock ? block.inputs - k : kInputsPerBlock;
     const float* weights[kPanelsPerTile] = {};
     for (int p = 0; p < P; p++)
-      weights[p] = unpackPanel(block, block.panels + (panel + static_cast<size_t>(p)) * block.panelBytes, k, count, buffer + static_cast<size_t>(p) * kInputsPerBlock * 16);
+      weights[p] = unpackPanel(block, block.panels + (panel + static_cast<size_t>(p)) * block.panelBytes, k, count,
+                               buffer + static_cast<size_t>(p) * kInputsPerBlock * 16);
     multiplyRows<kRowsPerTile, P>(weights, count, block.values + k, block.valueStride, block.rows, totals);
   }
   for (int p = 0; p < P; p++) {

@@ -9,6 +9,8 @@ export interface ModelFlags {
 export interface EngineFlags extends ModelFlags {
   readonly precision: 'default' | 'float32';
   readonly cpuMemory?: number;
+  readonly disk?: string;
+  readonly diskMemory?: number;
   readonly threads?: number;
   readonly device: 'auto' | 'cpu' | 'cuda';
 }
@@ -26,18 +28,24 @@ export function addEngineFlags(command: Command): void {
     new Option('--precision <name>', 'float32: weights dequantised on the fly, all else in float32; for checking, slower').choices(['default', 'float32']).default('default'),
   );
   command.option('--cpu-memory <size>', 'most resident memory of the process, in bytes or e.g. 2GiB (default: what is free, less a margin)', size);
+  command.addOption(
+    new Option('--disk <dir>', 'folder for the repacked file of a model that does not fit into memory: it is kept (default: in the user\'s cache folder)').argParser(path),
+  );
+  command.option('--disk-memory <size>', 'most space that such a file may take (default: what is free)', size);
   command.option('--threads <n>', 'threads that compute (default: the processors that this process may use)', wholeNumber(1, 1024));
   command.addOption(new Option('--device <name>', 'what computes; auto takes the best there is').choices(['auto', 'cpu', 'cuda']).default('auto'));
 }
 
 /** What the flags say to `Engine.open`. */
 export function engineOptions(flags: EngineFlags, model: string): EngineOptions {
-  const { precision, cpuMemory, threads, device } = flags;
+  const { precision, cpuMemory, disk, diskMemory, threads, device } = flags;
   return {
     model,
     precision,
     device,
     ...(cpuMemory === undefined ? {} : { cpuMemory }),
+    ...(disk === undefined ? {} : { disk }),
+    ...(diskMemory === undefined ? {} : { diskMemory }),
     ...(threads === undefined ? {} : { threads }),
   };
 }

@@ -17,7 +17,6 @@ export function scheduleOf(flags: PlanFlags): Schedule {
 
 const isSize = (text: string): boolean => /^\d/.test(text);
 const isCompression = (text: string): boolean => ['4bit', '8bit', 'auto'].includes(text);
-const ALL_IN_MEMORY = 'Weights, cache and activations are all kept in main memory so far (see --cpu-memory)';
 
 /**
  * Memory and plan flags. Of those that ask for another tier, compression or sparsity only the value that changes nothing is taken:
@@ -29,8 +28,6 @@ export function addMemoryFlags(command: Command): void {
   };
   command.optionsGroup('Memory and compression (one value so far):');
   add('--gpu-memory <size>', 'most GPU memory', '0', isSize, 'Nothing is computed on a GPU so far');
-  add('--disk <dir>', 'folder for repacked models and spill files', 'none', () => true, ALL_IN_MEMORY);
-  add('--disk-memory <size>', 'most disk space in that folder', '0', isSize, ALL_IN_MEMORY);
   add('--compress-weights <kind>', 'weights beyond what their file has: none, 4bit, 8bit, auto', 'none', isCompression, 'Weights keep the precision of their file so far');
   add('--compress-cache <kind>', 'KV cache: none, 4bit, 8bit, auto', 'none', isCompression, 'The KV cache is not compressed so far');
   add('--sparse-attention <f>', 'fraction of the cache that attention reads', 'off', isSize, 'Attention reads the whole cache so far');

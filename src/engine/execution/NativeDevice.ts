@@ -5,6 +5,7 @@ import { TaskError } from '../../errors/TaskError.js';
 import type { RowId, RowRange } from '../schedules/Square.js';
 import type { Completion, Device, DeviceRow } from './Device.js';
 import { PendingEvent } from './PendingEvent.js';
+import { WeightRing } from './WeightRing.js';
 import { describeTask, type HeadOutput, type QueueName, type SampledToken, type Task, type TaskEvent, type Tier } from './Task.js';
 
 interface DeviceRunState {
@@ -35,30 +36,39 @@ interface NativeBatch {
 /** The addon as a device: tasks become calls of the native runtime, its completions become events. Shared by all runs of an engine. */
 export class NativeDevice implements Device {
   readonly name = 'native';
-  readonly queues: readonly QueueName[] = ['cpu-compute'];
+  readonly queues: readonly QueueName[] = ['cpu-compute', 'disk-read'];
   readonly computeTier: Tier = 'cpu';
   readonly computeQueue: QueueName = 'cpu-compute';
   readonly completed$ = new Subject<readonly Completion[]>();
 
   private readonly runs = new Map<number, DeviceRunState>();
-  private readonly pending = new Map<number, { readonly event: PendingEvent; readonly batch: NativeBatch }>();
+  private readonly pending = new Map<number, { readonly event: PendingEvent; readonly batch?: NativeBatch }>();
+  private readonly ring: WeightRing;
 
-  constructor(private readonly runtime: NativeRuntime) {
+  /** @param weightBuffers how many layers' streamed weights the runtime has room for; 0 where nothing streams */
+  constructor(
+    private readonly runtime: NativeRuntime,
+    weightBuffers: number,
+  ) {
+    this.ring = new WeightRing(weightBuffers);
     runtime.onCompleted((completions) => this.complete(completions));
   }
 
   submit(task: Task, after: readonly TaskEvent[]): TaskEvent {
+    if (task.name === 'load_weight') return this.loadWeight(task, after);
     if (task.name !== 'compute' || task.part === undefined) {
-      throw new TaskError(describeTask(task), 'this device holds everything in memory and has nothing to move');
+      throw new TaskError(describeTask(task), 'this device keeps cache and activations in memory and has nothing to move');
     }
     const { part } = task;
     const state = this.state(task.run);
     const batch = state.batches.get(task.rows) ?? this.openBatch(state, task);
     const activations = state.activations[task.slot];
     if (activations === undefined) throw new TaskError(describeTask(task), `the run has ${state.activations.length} slots`);
-    const pending = after.filter((event) => event.timing === undefined).map((event) => event.id);
-    const id = nativeCall(() => this.runtime.submitCompute(COMPUTE_PARTS[part], task.layer, batch.handle, activations, pending));
+    const weights = this.weightsOf(task);
+    const waitsFor = pendingIds(weights?.load ? [...after, weights.load] : after);
+    const id = nativeCall(() => this.runtime.submitCompute(COMPUTE_PARTS[part], task.layer, batch.handle, activations, waitsFor, weights?.buffer ?? -1));
     const event = new PendingEvent(id, task);
+    if (weights) this.ring.readBy(weights.buffer, event);
     batch.outstanding++;
     this.pending.set(id, { event, batch });
     return event;
@@ -112,6 +122,28 @@ export class NativeDevice implements Device {
     return state;
   }
 
+  private loadWeight(task: Task, after: readonly TaskEvent[]): TaskEvent {
+    const { buffer, after: free } = this.ring.take(task.layer);
+    const id = nativeCall(() => this.runtime.submitLoadWeight(task.layer, buffer, pendingIds([...after, ...free])));
+    const event = new PendingEvent(id, task);
+    this.ring.filledBy(buffer, event);
+    this.pending.set(id, { event });
+    return event;
+  }
+
+  /**
+   * Where the streamed weights are that a task reads, if it reads any. Runs that share the device may have taken each other's buffers:
+   * then the layer is loaded once more.
+   */
+  private weightsOf(task: Task): { readonly buffer: number; readonly load: TaskEvent | undefined } | undefined {
+    const bytes = this.runtime.bytes.streamed[task.layer] ?? 0;
+    if (bytes === 0 || task.part === 'embed' || task.part === 'attend' || task.part === 'head') return undefined;
+    const found = this.ring.find(task.layer);
+    if (found) return found;
+    this.loadWeight({ ...task, run: 0, name: 'load_weight', queue: 'disk-read', bytes, from: 'disk', to: 'cpu' }, []);
+    return this.ring.find(task.layer);
+  }
+
   private openBatch(state: DeviceRunState, { rows, slot }: Task): NativeBatch {
     for (const [other, batch] of state.batches) if (batch.slot === slot && batch.outstanding === 0) this.closeBatch(state, other, batch);
     const natives = rows.map(({ row }) => {
@@ -162,13 +194,18 @@ export class NativeDevice implements Device {
       const failure = failures.get(id);
       if (failure) event.error = new TaskError(describeTask(event.task), `${failure.message} (${failure.code})`);
       const output = outputs.get(id);
-      completions.push(output ? { event, head: headOutput(output, batch) } : { event });
+      completions.push(output && batch ? { event, head: headOutput(output, batch) } : { event });
+      if (!batch) continue;
       batch.outstanding--;
       const state = this.runs.get(event.task.run);
       if (state && event.task.part === 'head' && batch.outstanding === 0) this.closeBatch(state, event.task.rows, batch);
     }
     this.completed$.next(completions);
   }
+}
+
+function pendingIds(events: readonly TaskEvent[]): number[] {
+  return events.filter(({ timing }) => timing === undefined).map(({ id }) => id);
 }
 
 function headOutput(result: NativeHeadResult, batch: NativeBatch): HeadOutput {

@@ -19,8 +19,8 @@ export const ALL_ON_CPU: Placement = {
 
 /** Bytes of what moves. */
 export interface ModelBytes {
-  /** Weights of one layer. */
-  readonly layerWeights: number;
+  /** Weights of each layer. */
+  readonly layerWeights: readonly number[];
   /** Keys and values of one token in one layer. */
   readonly tokenCache: number;
   /** Hidden state of one token. */
@@ -72,7 +72,7 @@ export interface Movement {
 export function movement(placement: Placement, bytes: ModelBytes, compute: Tier, layers: number): Movement {
   const context = (square: Square): number => square.rows.reduce((sum, range) => sum + range.firstPosition, 0);
   return {
-    loadWeight: () => hops(placement.weights, bytes.layerWeights, compute, 'load'),
+    loadWeight: ({ layer }) => hops(placement.weights, bytes.layerWeights[layer] ?? 0, compute, 'load'),
     loadCache: (square) => hops(placement.cache, bytes.tokenCache * context(square), compute, 'load'),
     storeCache: (square) => hops(placement.cache, bytes.tokenCache * squareTokens(square), compute, 'store'),
     // The first layer's inputs are embedded where computing happens, the last layer's outputs are sampled there.

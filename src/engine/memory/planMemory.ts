@@ -10,7 +10,7 @@ export interface MemoryDemand {
   /** What the process holds before the runtime is opened. */
   readonly residentBytes: number;
   /** The runtime's needs with exactly one page of cache a layer. */
-  readonly onePage: RuntimeBytes;
+  readonly onePage: Pick<RuntimeBytes, 'weights' | 'cache' | 'scratch' | 'activations'>;
   readonly slots: number;
   /** Pages without which no row of a sensible length fits. */
   readonly leastPages: number;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { ALL_ON_CPU, movement, type TierShares } from '../../../src/engine/memory/movement.js';
 
-const BYTES = { layerWeights: 1000, tokenCache: 10, tokenActivations: 100 };
+const BYTES = { layerWeights: [1000, 1000, 1000], tokenCache: 10, tokenActivations: 100 };
 const square = { pass: 2, layer: 1, slot: 0, rows: [{ row: 0, firstPosition: 7, tokens: 1, head: 'sample' as const }, { row: 1, firstPosition: 0, tokens: 3, head: 'sample' as const }] };
 const shares: TierShares = { gpu: 0.2, cpu: 0.3, disk: 0.5 };
 

@@ -1,0 +1,95 @@
+// Buffers that layers stream into. Which holds which layer when is the caller's plan; here it is only checked, so that a wrong plan is an error
+// and never a wrong result.
+#pragma once
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "../runtime/Arena.h"
+#include "../runtime/Error.h"
+
+namespace spillway {
+
+class WeightBuffers {
+ public:
+  // bytes: of each, a multiple of 4096.
+  void reserve(uint32_t count, size_t bytes) {
+    block_ = Arena(count * bytes, "weight buffers");
+    bytes_ = bytes;
+    slots_.resize(count);
+  }
+
+  // A layer on its way into a buffer. Until finish() the buffer holds nothing.
+  class Filling {
+   public:
+    Filling(WeightBuffers& buffers, uint32_t buffer) : buffers_(buffers), buffer_(buffer) {
+      std::lock_guard<std::mutex> lock(buffers.mutex_);
+      Slot& slot = buffers.slots_[buffer];
+      if (slot.users != 0) throw Error(ErrorCode::InvalidArgument, buffers.name(buffer) + ": found in use, expected to be free: its last compute task must have ended");
+      slot.layer = kNone;
+      slot.filling = true;
+    }
+    ~Filling() {
+      std::lock_guard<std::mutex> lock(buffers_.mutex_);
+      buffers_.slots_[buffer_].filling = false;
+    }
+    Filling(const Filling&) = delete;
+    Filling& operator=(const Filling&) = delete;
+
+    uint8_t* data() const { return buffers_.block_.data() + buffer_ * buffers_.bytes_; }
+    void finish(uint32_t layer) {
+      std::lock_guard<std::mutex> lock(buffers_.mutex_);
+      buffers_.slots_[buffer_].layer = layer;
+    }
+
+   private:
+    WeightBuffers& buffers_;
+    uint32_t buffer_;
+  };
+
+  // A task that computes with a layer in a buffer.
+  class Use {
+   public:
+    Use(WeightBuffers& buffers, uint32_t buffer, uint32_t layer) : buffers_(buffers), buffer_(buffer) {
+      std::lock_guard<std::mutex> lock(buffers.mutex_);
+      Slot& slot = buffers.slots_[buffer];
+      if (slot.filling || slot.layer != layer) {
+        throw Error(ErrorCode::InvalidArgument, buffers.name(buffer) + ": found " +
+                                                    (slot.filling          ? "a layer that is being loaded"
+                                                     : slot.layer == kNone ? "nothing"
+                                                                           : "layer " + std::to_string(slot.layer)) +
+                                                    ", expected layer " + std::to_string(layer));
+      }
+      slot.users++;
+    }
+    ~Use() {
+      std::lock_guard<std::mutex> lock(buffers_.mutex_);
+      buffers_.slots_[buffer_].users--;
+    }
+    Use(const Use&) = delete;
+    Use& operator=(const Use&) = delete;
+
+    const uint8_t* data() const { return buffers_.block_.data() + buffer_ * buffers_.bytes_; }
+
+   private:
+    WeightBuffers& buffers_;
+    uint32_t buffer_;
+  };
+
+ private:
+  static constexpr uint64_t kNone = ~uint64_t(0);
+  struct Slot {
+    uint64_t layer = kNone;
+    uint32_t users = 0;
+    bool filling = false;
+  };
+  static std::string name(uint32_t buffer) { return "weight buffer " + std::to_string(buffer); }
+
+  Arena block_;
+  size_t bytes_ = 0;
+  std::mutex mutex_;
+  std::vector<Slot> slots_;
+};
+
+}  // namespace spillway

@@ -1,0 +1,137 @@
+#include "WeightStore.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "../runtime/Checksum.h"
+#include "../runtime/Error.h"
+
+namespace spillway {
+
+namespace {
+
+// Of one read: enough to keep the disk busy, few enough that giving up is quick.
+constexpr uint64_t kReadBytes = 8 * kChunkBytes;
+
+std::string blockName(size_t block) { return block == 0 ? "globals" : "layer " + std::to_string(block - 1); }
+
+uint64_t alignedDown(uint64_t bytes) { return bytes / DirectFile::kAlignment * DirectFile::kAlignment; }
+
+}  // namespace
+
+std::optional<StoreFacts> inspectStore(const std::string& path, const std::string& fingerprint) {
+  struct stat facts{};
+  if (::stat(path.c_str(), &facts) != 0 && (errno == ENOENT || errno == ENOTDIR)) return {};
+  StoreHeader header;
+  if (readStoreHeader(File(path), fingerprint, header) != StoreState::Whole) return {};
+  StoreFacts result;
+  result.fileBytes = header.table.fileBytes;
+  result.globalBytes = header.table.blocks[0].bytes;
+  for (size_t b = 1; b < header.table.blocks.size(); b++) {
+    result.layerBytes.push_back(header.table.blocks[b].bytes);
+    result.vectorBytes.push_back(header.table.blocks[b].vectorBytes);
+  }
+  return result;
+}
+
+WeightStore::WeightStore(const std::string& path, const std::string& fingerprint, const Weights& weights, const DirectOptions& options)
+    : weights_(weights), file_(path, DirectFile::Access::Read, options) {
+  StoreHeader found;
+  switch (readStoreHeader(File(path), fingerprint, found)) {
+    case StoreState::OtherVersion: throw FileError(path, "version", "another one", std::to_string(kStoreVersion) + "; the model must be repacked");
+    case StoreState::OtherFingerprint:
+      throw FileError(path, "fingerprint", found.table.fingerprint.substr(0, 256), fingerprint.substr(0, 256) + "; the model must be repacked");
+    case StoreState::Whole: break;
+  }
+  const StoreHeader expected = makeStoreHeader(weights, fingerprint);
+  if (found.tableBytes != expected.tableBytes || !std::equal(expected.bytes.begin(), expected.bytes.begin() + static_cast<ptrdiff_t>(expected.tableBytes), found.bytes.begin())) {
+    throw FileError(path, "table", "other weights, or other places for them", "those of the model's bindings; the model must be repacked");
+  }
+  table_ = found.table;
+  blocks_.resize(table_.blocks.size());
+  for (size_t b = 0; b < blocks_.size(); b++) getChecksums(found.bytes, table_, b, blocks_[b].checksums);
+}
+
+void WeightStore::loadResident(ThreadPool& pool, LoadProgress& progress) {
+  const Arena chunkBuffer(kChunkBytes, "reading the weights");
+  for (size_t b = 0; b < table_.blocks.size(); b++) loadBlock(b, pool, progress, chunkBuffer.data());
+}
+
+void WeightStore::loadBlock(size_t b, ThreadPool& pool, LoadProgress& progress, uint8_t* chunkBuffer) {
+  const Weights::Block& block = weights_.blocks()[b];
+  uint8_t* memory = weights_.memory(block);
+  // Whole chunks, and a last one where all is resident, straight to their place.
+  const bool all = !block.streams();
+  const uint64_t straight = all ? block.bytes : block.residentBytes / kChunkBytes * kChunkBytes;
+  for (uint64_t first = 0; first < straight; first += kReadBytes) {
+    progress.check();
+    const uint64_t end = std::min(straight, first + kReadBytes);
+    readRange(b, first, end, memory + first, nullptr);
+    pool.parallelFor(static_cast<size_t>((end - first + kChunkBytes - 1) / kChunkBytes), [&](size_t index, unsigned) {
+      const uint64_t at = first + index * kChunkBytes;
+      verifyChunk(b, static_cast<size_t>(at / kChunkBytes), memory + at, std::min(kChunkBytes, end - at));
+    });
+    progress.add(end - first);
+  }
+  if (straight == block.residentBytes) return;
+
+  // The chunk that the cut goes through is read whole to be checked.
+  progress.check();
+  const uint64_t bytes = std::min(kChunkBytes, block.bytes - straight);
+  const uint64_t resident = block.residentBytes - straight;
+  readRange(b, straight, straight + bytes, chunkBuffer, nullptr);
+  verifyChunk(b, static_cast<size_t>(straight / kChunkBytes), chunkBuffer, bytes);
+  std::memcpy(memory + straight, chunkBuffer, resident);
+  blocks_[b].restChecksum = crc32c(0, chunkBuffer + resident, bytes - resident);
+  progress.add(resident);
+}
+
+void WeightStore::readStreamed(size_t layer, uint8_t* buffer, const std::atomic<bool>& stopped) {
+  const Weights::Block& block = weights_.layerBlock(layer);
+  const uint64_t from = block.streamedFrom();
+  readRange(layer + 1, from, from + block.streamedBytes(), buffer, &stopped);
+  BlockState& state = blocks_[layer + 1];
+  if (state.verified) return;
+  verifyStreamed(layer + 1, buffer);
+  state.verified = true;
+}
+
+void WeightStore::verifyStreamed(size_t b, const uint8_t* buffer) const {
+  const Weights::Block& block = weights_.blocks()[b];
+  const uint64_t from = block.streamedFrom();
+  uint64_t at = block.residentBytes;
+  if (at % kChunkBytes != 0) {
+    const uint64_t end = std::min(block.bytes, (at / kChunkBytes + 1) * kChunkBytes);
+    const uint32_t found = crc32c(0, buffer + (at - from), end - at);
+    if (found != blocks_[b].restChecksum) refuseChunk(b, at, found, blocks_[b].restChecksum);
+    at = end;
+  }
+  for (; at < block.bytes; at += kChunkBytes) verifyChunk(b, static_cast<size_t>(at / kChunkBytes), buffer + (at - from), std::min(kChunkBytes, block.bytes - at));
+}
+
+// first: a multiple of 4096 within the block.
+void WeightStore::readRange(size_t block, uint64_t first, uint64_t end, uint8_t* to, const std::atomic<bool>* stopped) {
+  const uint64_t offset = table_.blocks[block].offset;
+  // A block ends with padding, so that whole multiples can be read where there is room for them: the memory of a block is rounded up likewise.
+  const uint64_t wholeEnd = std::min<uint64_t>(DirectFile::aligned(end), DirectFile::aligned(table_.blocks[block].bytes));
+  for (uint64_t at = first; at < wholeEnd; at += kReadBytes) {
+    if (stopped != nullptr && stopped->load()) throw Error(ErrorCode::Cancelled, "cancelled");
+    file_.read(offset + at, std::min(kReadBytes, wholeEnd - at), to + (at - first), blockName(block));
+  }
+}
+
+void WeightStore::verifyChunk(size_t block, size_t chunk, const uint8_t* data, uint64_t bytes) const {
+  const uint32_t found = crc32c(0, data, bytes);
+  const uint32_t expected = blocks_[block].checksums[chunk];
+  if (found != expected) refuseChunk(block, chunk * kChunkBytes, found, expected);
+}
+
+void WeightStore::refuseChunk(size_t block, uint64_t offset, uint32_t found, uint32_t expected) const {
+  throw FileError(file_.path(), blockName(block) + " at offset " + std::to_string(table_.blocks[block].offset + alignedDown(offset)),
+                  "checksum " + std::to_string(found), "checksum " + std::to_string(expected) + ", which it was written with");
+}
+
+}  // namespace spillway

@@ -1,0 +1,57 @@
+// A store opened for one model: reads what is resident once, and what streams again and again.
+#pragma once
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "../runtime/DirectFile.h"
+#include "../runtime/ThreadPool.h"
+#include "StoreFormat.h"
+#include "WeightLoader.h"
+#include "Weights.h"
+
+namespace spillway {
+
+struct StoreFacts {
+  std::vector<uint64_t> layerBytes;   // of each layer's block
+  std::vector<uint64_t> vectorBytes;  // of it, what is resident always
+  uint64_t globalBytes = 0;
+  uint64_t fileBytes = 0;
+};
+// Nothing where there is no such file, or it belongs to another model or version. Throws FileError for a damaged one.
+std::optional<StoreFacts> inspectStore(const std::string& path, const std::string& fingerprint);
+
+class WeightStore {
+ public:
+  // Throws FileError, naming field, found and expected, unless the file is a whole store of exactly these weights with this fingerprint.
+  // `weights` must outlive the store.
+  WeightStore(const std::string& path, const std::string& fingerprint, const Weights& weights, const DirectOptions& options = {});
+
+  // Reads all resident parts to where `weights` has reserved memory for them, and checks them. Bytes of the parts count as progress.
+  void loadResident(ThreadPool& pool, LoadProgress& progress);
+  // Reads what streams of a layer: weights.layerBlock(layer).streamedBytes() into the buffer, a multiple of 4096. Checked when it is first read.
+  // Gives up between requests once `stopped` is set. After loadResident(); by one thread at a time.
+  void readStreamed(size_t layer, uint8_t* buffer, const std::atomic<bool>& stopped);
+
+ private:
+  void readRange(size_t block, uint64_t first, uint64_t end, uint8_t* to, const std::atomic<bool>* stopped);
+  void verifyChunk(size_t block, size_t chunk, const uint8_t* data, uint64_t bytes) const;
+  [[noreturn]] void refuseChunk(size_t block, uint64_t offset, uint32_t found, uint32_t expected) const;
+  void loadBlock(size_t block, ThreadPool& pool, LoadProgress& progress, uint8_t* chunkBuffer);
+  void verifyStreamed(size_t block, const uint8_t* buffer) const;
+
+  const Weights& weights_;
+  DirectFile file_;
+  StoreTable table_;
+  struct BlockState {
+    std::vector<uint32_t> checksums;  // of its chunks
+    // The chunk that the cut between resident and streamed parts goes through: the checksum of its streamed rest, known once the whole was checked.
+    uint32_t restChecksum = 0;
+    bool verified = false;  // the streamed part was read well once
+  };
+  std::vector<BlockState> blocks_;
+};
+
+}  // namespace spillway

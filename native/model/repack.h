@@ -1,0 +1,29 @@
+// Makes a store (StoreFormat.h) from a model's files.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "../runtime/DirectFile.h"
+#include "WeightLoader.h"
+#include "Weights.h"
+
+namespace spillway {
+
+struct RepackOptions {
+  DecoderSpec decoder;
+  std::vector<WeightBinding> bindings;
+  std::vector<std::string> files;
+  std::string store;        // path
+  std::string fingerprint;  // of the model's files; at most 4096 bytes
+  uint32_t threads = 1;
+};
+
+// Checks the options as a runtime does, and the files' lengths. Then writes the store under a temporary name in its folder and renames it when
+// it is complete and on the disk; what was there under its name is replaced. Memory: about 10 MiB and 1 MiB a thread, whatever the model's size,
+// or one panel of 16 outputs where that is more.
+// A conversion that was killed or cancelled is taken up after its last whole block, whose checksums are verified.
+// progress: bytes of blocks; `totalBytes` of them, set before the first. Throws Error(Cancelled) once progress.stopped is set.
+// Throws FileError (model files; a full disk; another process at the same store) and Error.
+void repack(RepackOptions&& options, LoadProgress& progress, std::atomic<uint64_t>& totalBytes, const DirectOptions& disk = {});
+
+}  // namespace spillway
