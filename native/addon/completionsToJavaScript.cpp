@@ -48,6 +48,12 @@ Napi::Object completionsToJavaScript(Napi::Env env, const std::vector<Completion
       error.Set("event", static_cast<double>(completion.event));
       error.Set("code", errorCodeName(completion.code));
       error.Set("message", completion.message);
+      if (completion.fileError != nullptr) {
+        error.Set("file", completion.fileError->file);
+        error.Set("field", completion.fileError->field);
+        error.Set("found", completion.fileError->found);
+        error.Set("expected", completion.fileError->expected);
+      }
       errors.Set(errors.Length(), error);
     }
     const auto* head = dynamic_cast<const HeadResult*>(completion.result.get());

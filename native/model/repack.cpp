@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <future>
 #include <utility>
 
 #include "../runtime/Arena.h"
@@ -40,7 +41,9 @@ class Repack {
       }
     }
     // What has not filled a whole 4096 bytes, the units of one round, and the padding at a block's end.
-    window_ = Arena(DirectFile::aligned(std::max(kWindowBytes, mostUnit)) + 2 * DirectFile::kAlignment, "repacking the weights");
+    for (Window& window : windows_) {
+      window.memory = Arena(DirectFile::aligned(std::max(kWindowBytes, mostUnit)) + 2 * DirectFile::kAlignment, "repacking the weights");
+    }
     buffers_ = Arena(bufferBytes_ * pool_.threads(), "repacking the weights");
   }
 
@@ -85,14 +88,15 @@ class Repack {
 
   bool isWhole(size_t b, const std::vector<uint32_t>& checksums) {
     const StoreTable::Block& block = header_.table.blocks[b];
+    uint8_t* data = windows_[0].memory.data();
     for (size_t chunk = 0; chunk < checksums.size(); chunk++) {
       progress_.check();
       const uint64_t at = chunk * kChunkBytes;
       const uint64_t bytes = std::min(kChunkBytes, block.bytes - at);
-      writer_.file().read(block.offset + at, DirectFile::aligned(bytes), window_.data(), blockName(b));
-      if (crc32c(0, window_.data(), bytes) != checksums[chunk]) return false;
+      writer_.file().read(block.offset + at, DirectFile::aligned(bytes), data, blockName(b));
+      if (crc32c(0, data, bytes) != checksums[chunk]) return false;
       // The padding, which no checksum covers.
-      if (std::any_of(window_.data() + bytes, window_.data() + DirectFile::aligned(bytes), [](uint8_t byte) { return byte != 0; })) return false;
+      if (std::any_of(data + bytes, data + DirectFile::aligned(bytes), [](uint8_t byte) { return byte != 0; })) return false;
     }
     progress_.add(block.bytes);
     return true;
@@ -108,43 +112,62 @@ class Repack {
     const std::vector<WeightUnit> units = unitsOf(b);
     std::vector<uint32_t> checksums;
     uint32_t running = 0;
-    uint64_t written = 0;  // of the block, in the file: the window starts here
-    uint64_t packed = 0;   // of the block, in the file or in the window
+    uint64_t written = 0;  // of the block, in the file or on its way: the window starts here
+    uint64_t packed = 0;   // of the block, there or in the window
     for (size_t first = 0, end; first < units.size(); first = end) {
+      uint8_t* window = windows_[current_].memory.data();
       uint64_t bytes = 0;
       for (end = first; end < units.size() && (end == first || bytes + units[end].bytes() <= kWindowBytes); end++) bytes += units[end].bytes();
-      packUnits(&units[first], end - first, written);
+      packUnits(&units[first], end - first, window, written);
       for (uint64_t left = bytes; left != 0;) {
         const uint64_t part = std::min(left, kChunkBytes - packed % kChunkBytes);
-        running = crc32c(running, window_.data() + (packed - written), part);
+        running = crc32c(running, window + (packed - written), part);
         packed += part;
         left -= part;
         if (packed % kChunkBytes == 0 || packed == block.bytes) checksums.push_back(std::exchange(running, 0));
       }
-      const bool last = packed == block.bytes;
       uint64_t ready = packed - written;
-      if (last) {
-        const uint64_t padded = DirectFile::aligned(ready);
-        std::memset(window_.data() + ready, 0, padded - ready);
-        ready = padded;
+      if (packed == block.bytes) {
+        std::memset(window + ready, 0, DirectFile::aligned(ready) - ready);
+        ready = DirectFile::aligned(ready);
       } else {
         ready = ready / DirectFile::kAlignment * DirectFile::kAlignment;
       }
-      if (ready != 0) writer_.file().write(block.offset + written, ready, window_.data(), blockName(b));
+      writeWindow(b, block.offset + written, ready, packed - written);
       written += ready;
-      if (!last) std::memmove(window_.data(), window_.data() + ready, packed - written);
     }
+    for (Window& window : windows_) window.await();
     putChecksums(header_.bytes, header_.table, b, checksums);
     writeHeader();
   }
 
-  void packUnits(const WeightUnit* units, size_t count, uint64_t written) {
+  // Writes `ready` bytes of the current window while the other one becomes the current one. What is left of the window's `used` bytes begins that one.
+  void writeWindow(size_t b, uint64_t offset, uint64_t ready, uint64_t used) {
+    Window& window = windows_[current_];
+    Window& next = windows_[1 - current_];
+    next.await();
+    if (used > ready) std::memcpy(next.memory.data(), window.memory.data() + ready, used - ready);
+    if (ready != 0) {
+      window.write = std::async(std::launch::async, [this, b, offset, ready, data = window.memory.data()] { writer_.file().write(offset, ready, data, blockName(b)); });
+    }
+    current_ = 1 - current_;
+  }
+
+  void packUnits(const WeightUnit* units, size_t count, uint8_t* window, uint64_t written) {
     pool_.parallelFor(count, [&](size_t index, unsigned worker) {
       progress_.check();
-      packUnit(units[index], files_, buffers_.data() + worker * bufferBytes_, window_.data() + (units[index].offset() - written));
+      packUnit(units[index], files_, buffers_.data() + worker * bufferBytes_, window + (units[index].offset() - written));
       progress_.add(units[index].bytes());
     });
   }
+
+  struct Window {
+    Arena memory;
+    std::future<void> write;  // of what is in it; its end is awaited when it is destroyed
+    void await() {
+      if (write.valid()) write.get();
+    }
+  };
 
   const Weights& weights_;
   LoadProgress& progress_;
@@ -153,9 +176,11 @@ class Repack {
   ThreadPool pool_;
   DirectWriter writer_;
   Arena headerMemory_;  // aligned as disks want it
-  Arena window_;
-  Arena buffers_;  // one a thread
+  Arena buffers_;       // one a thread
   uint64_t bufferBytes_ = 0;
+  // One is packed while the other is written. Last, so that no write is under way when the rest goes.
+  Window windows_[2];
+  size_t current_ = 0;
 };
 
 RepackOptions checked(RepackOptions&& options) {

@@ -19,8 +19,8 @@ struct RepackOptions {
 };
 
 // Checks the options as a runtime does, and the files' lengths. Then writes the store under a temporary name in its folder and renames it when
-// it is complete and on the disk; what was there under its name is replaced. Memory: about 10 MiB and 1 MiB a thread, whatever the model's size,
-// or one panel of 16 outputs where that is more.
+// it is complete and on the disk; what was there under its name is replaced. Memory: about 18 MiB and 1 MiB a thread, whatever the model's size,
+// or more where one panel of 16 outputs takes more.
 // A conversion that was killed or cancelled is taken up after its last whole block, whose checksums are verified.
 // progress: bytes of blocks; `totalBytes` of them, set before the first. Throws Error(Cancelled) once progress.stopped is set.
 // Throws FileError (model files; a full disk; another process at the same store) and Error.

@@ -193,7 +193,6 @@ TEST_P(DirectFileEveryWay, ThePageCacheDoesNotGrow) {
   file.read(0, kBytes, memory.get());
   EXPECT_EQ(cachedPages(file.path(), kBytes), 0u);
   EXPECT_EQ(memory.get()[kBytes - 1], 9);
-  std::printf("most %zu\n", most);
   EXPECT_LT(most, kBytes / 4096 / 2);
 }
 

@@ -213,7 +213,7 @@ TEST(DiskBackend, TheEnvironmentChooses) {
     return DirectFile(path).backend();
   };
   EXPECT_EQ(backendUnder("threads"), IoBackend::Threads);
-  EXPECT_EQ(backendUnder("auto"), ringWorks() ? IoBackend::Ring : IoBackend::Threads);
+  EXPECT_EQ(backendUnder("auto"), ringWorks() && DirectFile(path).direct() ? IoBackend::Ring : IoBackend::Threads);
   if (ringWorks()) {
     EXPECT_EQ(backendUnder("ring"), IoBackend::Ring);
   }

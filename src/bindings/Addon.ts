@@ -12,7 +12,7 @@ export interface Addon {
   measureRuntime(options: RuntimeOptions): RuntimeBytes;
   /**
    * Packs a model's weights for the kernels into one file that layers can stream from, on the addon's threads. It is written as `store` + ".partial"
-   * (its blocks reserved first), put on the disk, and renamed. About 10 MiB of memory and 1 MiB a thread.
+   * (its blocks reserved first), put on the disk, and renamed. It takes about 18 MiB of memory and 1 MiB a thread.
    * A conversion that was killed or cancelled is taken up after its last whole block; any other failure leaves nothing behind.
    * Rejects with a coded error: `file` (a model file; a full disk; a missing folder; another process that is writing the same store), `cancelled`.
    * @param onProgress gets bytes done, those taken over included, and in all; coalesced. Once it returns false the conversion is cancelled.
@@ -215,9 +215,21 @@ export interface NativeCompletions {
   /** Four numbers a completion: event, start and end in seconds (performance.now()'s clock: CLOCK_MONOTONIC), 0 = fine or 1 = failed. */
   readonly events: Float64Array;
   /** For the failed ones, in the same order. */
-  readonly errors: readonly { readonly event: number; readonly code: string; readonly message: string }[];
+  readonly errors: readonly NativeTaskError[];
   /** For the head tasks among them that sampled or scored something. */
   readonly heads: readonly NativeHeadResult[];
+}
+
+export interface NativeTaskError {
+  readonly event: number;
+  readonly code: string;
+  readonly message: string;
+  /** The parts of the message, with code `file`. */
+  readonly file?: string;
+  /** E.g. `layer 3 at offset 4096`. */
+  readonly field?: string;
+  readonly found?: string;
+  readonly expected?: string;
 }
 
 export interface NativeHeadResult {

@@ -58,7 +58,7 @@ export type TokenizerSource =
       readonly config: unknown;
       /** chat_template.jinja, if there is one; else the template stands in `config.chat_template`. */
       readonly chatTemplate?: string;
-      /** eos_token_id of generation_config.json and config.json: all ids that end a row. */
+      /** eos_token_id of generation_config.json, else of config.json: all ids that end a row. */
       readonly endTokens: readonly number[];
     }
   | {

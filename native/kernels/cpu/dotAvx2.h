@@ -61,12 +61,12 @@ template <int Bits, int R, int P, int V, typename Source>
 static inline void dot(const Source& source, size_t group, int first, const QuantisedTile& tile, i32x16 (&sum)[R][P]) {
   constexpr int kSteps = stepsInWords(Bits) < V ? stepsInWords(Bits) : V;
   const __m256i ones = _mm256_set1_epi16(1);
-#pragma GCC unroll 4
+  SPILLWAY_UNROLL(4)
   for (int p = 0; p < P; p++) {
-#pragma GCC unroll 8
+    SPILLWAY_UNROLL(8)
     for (int begin = first; begin < first + V; begin += kSteps) {
       __m256i low[R], high[R];
-#pragma GCC unroll 8
+      SPILLWAY_UNROLL(8)
       for (int v = begin; v < begin + kSteps; v++) {
         Bytes weights = source.vector(group, p, v);
         Bytes signs = weights;
@@ -75,7 +75,7 @@ static inline void dot(const Source& source, size_t group, int first, const Quan
           signs = {_mm256_xor_si256(weights.low, flip), _mm256_xor_si256(weights.high, flip)};
           weights = {_mm256_abs_epi8(signs.low), _mm256_abs_epi8(signs.high)};
         }
-#pragma GCC unroll 8
+        SPILLWAY_UNROLL(8)
         for (int r = 0; r < R; r++) {
           int32_t four;
           __builtin_memcpy(&four, tile.values[r] + 4 * v, 4);
@@ -86,7 +86,7 @@ static inline void dot(const Source& source, size_t group, int first, const Quan
           high[r] = v == begin ? highPairs : _mm256_add_epi16(high[r], highPairs);
         }
       }
-#pragma GCC unroll 8
+      SPILLWAY_UNROLL(8)
       for (int r = 0; r < R; r++) {
         sum[r][p].low = _mm256_add_epi32(sum[r][p].low, _mm256_madd_epi16(low[r], ones));
         sum[r][p].high = _mm256_add_epi32(sum[r][p].high, _mm256_madd_epi16(high[r], ones));

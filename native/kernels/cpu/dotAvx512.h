@@ -41,17 +41,17 @@ static constexpr int dotZero(int, int zero) { return zero; }
 
 template <int Bits, int R, int P, int V, typename Source>
 static inline void dot(const Source& source, size_t group, int first, const QuantisedTile& tile, i32x16 (&sum)[R][P]) {
-#pragma GCC unroll 8
+  SPILLWAY_UNROLL(8)
   for (int v = 0; v < V; v++) {
     Bytes weights[P];
-#pragma GCC unroll 4
+    SPILLWAY_UNROLL(4)
     for (int p = 0; p < P; p++) weights[p] = source.vector(group, p, first + v);
-#pragma GCC unroll 8
+    SPILLWAY_UNROLL(8)
     for (int r = 0; r < R; r++) {
       int32_t four;
       __builtin_memcpy(&four, tile.values[r] + 4 * (first + v), 4);
       const __m512i inputs = _mm512_set1_epi32(four);
-#pragma GCC unroll 4
+      SPILLWAY_UNROLL(4)
       for (int p = 0; p < P; p++) sum[r][p].v = _mm512_dpbusd_epi32(sum[r][p].v, weights[p].v, inputs);
     }
   }

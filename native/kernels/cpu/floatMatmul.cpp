@@ -64,24 +64,24 @@ const float* unpackPanel(const MatmulBlock& block, const uint8_t* panel, size_t 
 template <int R, int P>
 void multiplyTile(const float* const (&weights)[kPanelsPerTile], size_t count, const float* values, size_t stride, float* totals) {
   f32x16 total[R][P];
-#pragma GCC unroll 8
+  SPILLWAY_UNROLL(8)
   for (int r = 0; r < R; r++)
-#pragma GCC unroll 2
+    SPILLWAY_UNROLL(2)
     for (int p = 0; p < P; p++) total[r][p] = load(totals + r * kTotalsStride + p * 16);
   for (size_t k = 0; k < count; k++) {
     f32x16 column[P];
-#pragma GCC unroll 2
+    SPILLWAY_UNROLL(2)
     for (int p = 0; p < P; p++) column[p] = load(weights[p] + k * 16);
-#pragma GCC unroll 8
+    SPILLWAY_UNROLL(8)
     for (int r = 0; r < R; r++) {
       const f32x16 value = set1(values[static_cast<size_t>(r) * stride + k]);
-#pragma GCC unroll 2
+      SPILLWAY_UNROLL(2)
       for (int p = 0; p < P; p++) total[r][p] = fma(column[p], value, total[r][p]);
     }
   }
-#pragma GCC unroll 8
+  SPILLWAY_UNROLL(8)
   for (int r = 0; r < R; r++)
-#pragma GCC unroll 2
+    SPILLWAY_UNROLL(2)
     for (int p = 0; p < P; p++) store(totals + r * kTotalsStride + p * 16, total[r][p]);
 }
 

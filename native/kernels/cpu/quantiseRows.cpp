@@ -23,11 +23,11 @@ template <size_t R>
 void quantiseGroup(const float* values, size_t stride, QuantisedTile& tile) {
   float largest[R], inverse[R];
   int32_t sums[R][2];
-#pragma GCC unroll 4
+  SPILLWAY_UNROLL(4)
   for (size_t lane = 0; lane < R; lane++) largest[lane] = largestOf(load(values + lane * stride), load(values + lane * stride + 16));
-#pragma GCC unroll 4
+  SPILLWAY_UNROLL(4)
   for (size_t lane = 0; lane < R; lane++) inverse[lane] = 127.0f / largest[lane];
-#pragma GCC unroll 4
+  SPILLWAY_UNROLL(4)
   for (size_t lane = 0; lane < R; lane++) {
     const float* from = values + lane * stride;
     tile.scale[lane] = largest[lane] * (1.0f / 127.0f);
@@ -38,7 +38,7 @@ void quantiseGroup(const float* values, size_t stride, QuantisedTile& tile) {
       tile.scale[lane] = largest[lane] < kSmallest ? 0.0f : __builtin_nanf("");
     }
   }
-#pragma GCC unroll 4
+  SPILLWAY_UNROLL(4)
   for (size_t lane = 0; lane < R; lane++) {
     const int32_t sum = sums[lane][0] + sums[lane][1];
     tile.scaledSum[lane] = tile.scale[lane] * static_cast<float>(sum);

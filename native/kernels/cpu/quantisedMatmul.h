@@ -52,7 +52,7 @@ struct PackedSource {
   // Asks for the bytes of this group in the panel that lies `panels` further on: a panel is too short for the processor's own prefetching to get going.
   void prefetch(size_t group, int p, int panels) const {
     const uint8_t* ahead = panel + static_cast<size_t>(p + panels) * panelBytes;
-#pragma GCC unroll 8
+    SPILLWAY_UNROLL(8)
     for (int line = 0; line < Format::format.bits; line++)
       __builtin_prefetch(ahead + (group * Format::format.bits + static_cast<size_t>(line)) * kVectorBytes, 0, 2);
     __builtin_prefetch(ahead + scalesAt + group * scaleBytesPerGroup(Format::format.kind), 0, 2);
@@ -86,7 +86,7 @@ struct UnpackedSource {
     for (size_t g = 0; g < groups; g++)
       for (int p = 0; p < P; p++) {
         packed.prefetch(firstGroup + g, p, P);
-#pragma GCC unroll 8
+        SPILLWAY_UNROLL(8)
         for (int v = 0; v < 8; v++) storeBytes(vectorAt(g, p, v), packed.vector(firstGroup + g, p, v));
         for (int half = 0; half < Format::halves; half++) {
           const GroupScale from = packed.scale(firstGroup + g, p, half);
@@ -103,19 +103,19 @@ static inline void multiplyGroup(const Source& source, size_t group, const Quant
   using Format = Traits<T>;
   constexpr int kHalves = Format::halves;
   f32x16 scaled[R][P];
-#pragma GCC unroll 2
+  SPILLWAY_UNROLL(2)
   for (int half = 0; half < kHalves; half++) {
     i32x16 sum[R][P];
-#pragma GCC unroll 4
+    SPILLWAY_UNROLL(4)
     for (int r = 0; r < R; r++)
-#pragma GCC unroll 4
+      SPILLWAY_UNROLL(4)
       for (int p = 0; p < P; p++) sum[r][p] = startSum<T>(tile, r, half);
     dot<Format::format.bits, R, P, 8 / kHalves>(source, group, 4 * half, tile, sum);
-#pragma GCC unroll 4
+    SPILLWAY_UNROLL(4)
     for (int p = 0; p < P; p++) {
       const f32x16 scale = source.scale(group, p, half).scale;
       const f32x16 unbias = minusBias(scale);
-#pragma GCC unroll 4
+      SPILLWAY_UNROLL(4)
       for (int r = 0; r < R; r++) {
         if (half == 0)
           scaled[r][p] = fma(asFloat(sum[r][p]), scale, unbias);
@@ -124,17 +124,17 @@ static inline void multiplyGroup(const Source& source, size_t group, const Quant
       }
     }
   }
-#pragma GCC unroll 4
+  SPILLWAY_UNROLL(4)
   for (int p = 0; p < P; p++)
-#pragma GCC unroll 4
+    SPILLWAY_UNROLL(4)
     for (int r = 0; r < R; r++) total[r][p] = fma(scaled[r][p], set1(tile.scale[r]), total[r][p]);
   if constexpr (!Format::format.offset) return;
-#pragma GCC unroll 2
+  SPILLWAY_UNROLL(2)
   for (int half = 0; half < kHalves; half++)
-#pragma GCC unroll 4
+    SPILLWAY_UNROLL(4)
     for (int p = 0; p < P; p++) {
       const f32x16 offset = source.scale(group, p, half).offset;
-#pragma GCC unroll 4
+      SPILLWAY_UNROLL(4)
       for (int r = 0; r < R; r++) total[r][p] = fma(offset, scaledSum<T>(tile, r, half), total[r][p]);
     }
 }
@@ -151,9 +151,9 @@ template <WeightType T, int R, int P, typename Source>
 static inline void multiplyTile(const Source& source, size_t groups, const QuantisedTile* tiles, bool first, const Totals& totals, size_t row) {
   f32x16 total[R][P];
   float* at = totals.at + row * totals.stride;
-#pragma GCC unroll 4
+  SPILLWAY_UNROLL(4)
   for (int p = 0; p < P; p++)
-#pragma GCC unroll 4
+    SPILLWAY_UNROLL(4)
     for (int r = 0; r < R; r++) {
       if (first)
         total[r][p] = totals.bias == nullptr ? zero() : load(totals.bias + p * 16);
@@ -161,13 +161,13 @@ static inline void multiplyTile(const Source& source, size_t groups, const Quant
         total[r][p] = load(at + static_cast<size_t>(r) * totals.stride + p * 16);
     }
   for (size_t g = 0; g < groups; g++) {
-#pragma GCC unroll 4
+    SPILLWAY_UNROLL(4)
     for (int p = 0; p < P; p++) source.prefetch(g, p, P);
     multiplyGroup<T, R, P>(source, g, tiles[g], total);
   }
-#pragma GCC unroll 4
+  SPILLWAY_UNROLL(4)
   for (int r = 0; r < R; r++)
-#pragma GCC unroll 4
+    SPILLWAY_UNROLL(4)
     for (int p = 0; p < P; p++) store(at + static_cast<size_t>(r) * totals.stride + p * 16, total[r][p]);
 }
 

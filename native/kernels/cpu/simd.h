@@ -37,6 +37,17 @@
 #define SPILLWAY_JOIN(a, b) SPILLWAY_JOIN_(a, b)
 #define SPILLWAY_ISA_LEVEL SPILLWAY_JOIN(SPILLWAY_ISA_LEVEL_, SPILLWAY_ISA)
 
+// Before a loop of constant length over an array of vectors: unrolled, the array becomes registers. Not under a sanitizer, whose checks would make
+// such a function take minutes to compile, nor in scalar code, which has no registers for it.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || SPILLWAY_ISA_LEVEL == 0
+#define SPILLWAY_UNROLL(times) _Pragma("GCC unroll 1")
+#elif defined(__clang__)
+#define SPILLWAY_UNROLL(times) _Pragma("unroll")
+#else
+#define SPILLWAY_UNROLL_(text) _Pragma(#text)
+#define SPILLWAY_UNROLL(times) SPILLWAY_UNROLL_(GCC unroll times)
+#endif
+
 #ifndef SPILLWAY_ISA
 #error "SPILLWAY_ISA must be scalar, avx2 or avx512"
 #elif SPILLWAY_ISA_LEVEL == 2

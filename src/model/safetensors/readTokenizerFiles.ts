@@ -7,7 +7,7 @@ import type { JsonObject } from '../files/readJson.js';
 
 /**
  * Reads what a folder says about its tokenizer: tokenizer.json, tokenizer_config.json, the chat template in either of its files of its own,
- * and the end tokens of generation_config.json and config.json.
+ * and the end tokens: those of generation_config.json where it names any, as in transformers, else those of config.json.
  * @param present names of the files in the folder
  */
 export async function readTokenizerFiles(folder: string, present: ReadonlySet<string>, modelConfig: JsonObject): Promise<TokenizerSource> {
@@ -15,11 +15,8 @@ export async function readTokenizerFiles(folder: string, present: ReadonlySet<st
     present.has(name) ? readJsonObject(join(folder, name), maxBytes) : {};
   // Without a tokenizer too: rows of token ids end at these.
   const generationConfig = await optional('generation_config.json', HEADER_LIMITS.configJsonBytes);
-  const ids = [
-    ...endTokensOf(join(folder, 'generation_config.json'), generationConfig),
-    ...endTokensOf(join(folder, 'config.json'), modelConfig),
-  ];
-  const endTokens = [...new Set(ids)];
+  const declared = endTokensOf(join(folder, 'generation_config.json'), generationConfig);
+  const endTokens = [...new Set(declared.length > 0 ? declared : endTokensOf(join(folder, 'config.json'), modelConfig))];
   if (!present.has('tokenizer.json')) return { kind: 'none', reason: reasonForNone(present), endTokens };
 
   const file = join(folder, 'tokenizer.json');

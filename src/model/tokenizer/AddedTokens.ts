@@ -94,7 +94,8 @@ function isBlank(text: string, at: number): boolean {
   return /\p{White_Space}/u.test(text.charAt(at));
 }
 
-const WORD = /[\p{Alphabetic}\p{M}\p{Nd}\p{Pc}]/u;
+/** A character of a word to Rust's `\w`. */
+const WORD = /[\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}]/u;
 
 function endsInWord(text: string, end: number): boolean {
   if (end === 0) return false;

@@ -18,6 +18,9 @@ export interface PreTokenizer {
 
 const BYTE_LEVEL: Step = (piece) => [toByteLevel(piece)];
 
+/** tokenizers' `\w+|[^\w\s]+`. To Rust, whose `\w` it is there, joiners belong to words; to Oniguruma they do not. */
+const WORDS_AND_SIGNS = '[\\w\u200c\u200d]+|[^\\w\u200c\u200d\\s]+';
+
 const KNOWN = 'one of Sequence, ByteLevel, Split, Digits, Punctuation, Metaspace, Whitespace, WhitespaceSplit, BertPreTokenizer, CharDelimiterSplit';
 const BEHAVIORS: readonly SplitBehavior[] = ['Removed', 'Isolated', 'MergedWithPrevious', 'MergedWithNext', 'Contiguous'];
 const MOST_STEPS = 64;
@@ -87,7 +90,7 @@ function collect(fields: Fields, field: string, value: unknown, steps: Step[], d
       metaspace(fields, field, config, steps);
       return true;
     case 'Whitespace':
-      cut(regex(String.raw`\w+|[^\w\s]+`), 'Removed', true);
+      cut(regex(WORDS_AND_SIGNS), 'Removed', true);
       return true;
     case 'WhitespaceSplit':
       cut(regex(String.raw`\s`), 'Removed');

@@ -14,6 +14,7 @@ import type { TokenModel } from './TokenModel.js';
 import { UnigramModel } from './UnigramModel.js';
 import { invertVocabulary, readMerges, readVocabulary } from './vocabulary.js';
 import { wordByWord } from './wordByWord.js';
+import { WordLevelModel } from './WordLevelModel.js';
 
 /** Builds a tokenizer from tokenizer.json and tokenizer_config.json. */
 export function fromTokenizerJson(source: Extract<TokenizerSource, { kind: 'tokenizer.json' }>): TokenizerParts {
@@ -69,7 +70,8 @@ function readModel(fields: Fields, config: JsonObject, preTokenizer: PreTokenize
   const type = config.type ?? (config.merges === undefined ? undefined : 'BPE');
   if (type === 'BPE') return readBpe(fields, config, preTokenizer);
   if (type === 'Unigram') return readUnigram(fields, config, preTokenizer);
-  return fields.refuse('model.type', describe(type), 'BPE or Unigram');
+  if (type === 'WordLevel') return readWordLevel(fields, config, preTokenizer);
+  return fields.refuse('model.type', describe(type), 'BPE, Unigram or WordLevel');
 }
 
 function readBpe(fields: Fields, config: JsonObject, preTokenizer: PreTokenizer): ReadModel {
@@ -108,6 +110,13 @@ function readUnigram(fields: Fields, config: JsonObject, preTokenizer: PreTokeni
   const byteFallback = fields.flag('model.byte_fallback', config.byte_fallback, false);
   const model = new UnigramModel({ pieces, unknownToken, byteFallback });
   return { vocabulary, tokens: pieces.map(([piece]) => piece), model: withAlphabet(model, preTokenizer) };
+}
+
+function readWordLevel(fields: Fields, config: JsonObject, preTokenizer: PreTokenizer): ReadModel {
+  const vocabulary = readVocabulary(fields, config.vocab);
+  const unknown = fields.optionalString('model.unk_token', config.unk_token);
+  const model = new WordLevelModel(vocabulary, unknown === undefined ? undefined : vocabulary.get(unknown));
+  return { vocabulary, tokens: invertVocabulary(fields, vocabulary), model: withAlphabet(model, preTokenizer) };
 }
 
 /** Caches by the piece as cut from the text, and writes it in GPT-2's alphabet only on a miss. */

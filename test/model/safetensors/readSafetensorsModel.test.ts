@@ -144,6 +144,12 @@ describe('the tokenizer', () => {
     expect(tokenizer).toMatchObject({ endTokens: expected });
   });
 
+  test('end tokens of generation_config.json replace those of config.json', async () => {
+    const files = { ...SINGLE, 'tokenizer.json': '{}', 'config.json': JSON.stringify({ ...TINY_LLAMA_CONFIG, eos_token_id: [2, 3] }) };
+    expect((await read({ ...files, 'generation_config.json': '{"eos_token_id": 5}' })).tokenizer).toMatchObject({ endTokens: [5] });
+    expect((await read({ ...files, 'generation_config.json': '{"eos_token_id": null}' })).tokenizer).toMatchObject({ endTokens: [2, 3] });
+  });
+
   test('end tokens of a model inside a model', async () => {
     const { tokenizer } = await read({ ...SINGLE, 'tokenizer.json': '{}', 'config.json': '{"text_config": {"eos_token_id": 4}}' });
     expect(tokenizer).toMatchObject({ endTokens: [4] });

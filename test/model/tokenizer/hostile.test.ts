@@ -50,7 +50,7 @@ describe('tokenizer.json', () => {
     ['null', null, 'found null, expected an object'],
     ['a list', [], 'expected an object'],
     ['no model', { ...SMALL, model: undefined }, 'model: found nothing, expected an object'],
-    ['unknown model', withModel({ type: 'WordPiece' }), 'found "WordPiece", expected BPE or Unigram'],
+    ['unknown model', withModel({ type: 'WordPiece' }), 'found "WordPiece", expected BPE, Unigram or WordLevel'],
     ['no vocabulary', withModel({ vocab: undefined }), 'model.vocab: found nothing'],
     ['empty vocabulary', withModel({ vocab: {}, merges: [] }), 'model.vocab: found no tokens'],
     ['vocabulary of text', withModel({ vocab: { a: 'x' } }), 'model.vocab["a"]: found "x", expected a token id'],
