@@ -180,13 +180,14 @@ export class Engine implements GenerationSource, AsyncDisposable {
   async perplexity(tokens: readonly number[], options: { readonly window: number; readonly signal?: AbortSignal }): Promise<Perplexity> {
     const { window, signal } = options;
     const { contextTokens, vocabularySize } = this.source.decoder;
-    if (!Number.isSafeInteger(window) || window < 2 || window > contextTokens) {
+    const longest = Math.min(window, tokens.length);
+    if (!Number.isSafeInteger(window) || window < 2 || longest > contextTokens) {
       throw new UsageError(`window: found ${window}, expected a whole number from 2 to ${contextTokens}, the model's context`);
     }
     const wrong = tokens.find((token) => !Number.isInteger(token) || token < 0 || token >= vocabularySize);
     if (wrong !== undefined) throw new RowError('token-out-of-range', `tokens: found ${wrong}, expected ids from 0 to ${vocabularySize - 1}`);
     const most = this.pool.capacity * this.pool.pageTokens;
-    if (window - 1 > most) throw new UsageError(`window: found ${window}, but the KV cache holds ${most} tokens: give more memory`);
+    if (longest - 1 > most) throw new UsageError(`window: found ${window}, but the KV cache holds ${most} tokens: give more memory`);
     const windows = async function* (): AsyncGenerator<ScoredRow> {
       for (let first = 0; first + 1 < tokens.length; first += window) yield new ScoredRow(tokens.slice(first, first + window), first);
     };

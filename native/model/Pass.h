@@ -49,7 +49,7 @@ struct Pass {
   }
 
   // output_i = input · weights_iᵀ + bias_i for up to three jobs.
-  void multiply(const ProductJob* products, size_t count, const float* input, size_t rows, size_t columns) const {
+  void multiply(const ProductJob* products, size_t count, const float* input, size_t rows, size_t columns, const Compute& on) const {
     constexpr size_t kMostProducts = 3;
     SplitProduct split[kMostProducts];
     MatmulJob jobs[2 * kMostProducts];
@@ -57,12 +57,20 @@ struct Pass {
     const size_t mark = scratch.used();
     bool quantise = false;
     for (size_t p = 0; p < count; p++) {
-      quantise |= usesQuantisedInput(products[p].weights->type, compute.precision);
+      quantise |= usesQuantisedInput(products[p].weights->type, on.precision);
       split[p].cut(products[p], streamed);
       for (size_t j = 0; j < split[p].count; j++) jobs[jobCount++] = split[p].jobs[j];
     }
-    matmul(compute, jobs, jobCount, prepareInput(compute, input, rows, columns, columns, quantise, scratch), scratch);
+    matmul(on, jobs, jobCount, prepareInput(on, input, rows, columns, columns, quantise, scratch), scratch);
     scratch.release(mark);
+  }
+  void multiply(const ProductJob* products, size_t count, const float* input, size_t rows, size_t columns) const {
+    multiply(products, count, input, rows, columns, compute);
+  }
+  // Without rounding of the input, whatever the precision: for small products on which much depends.
+  void multiplyExactly(const StoredMatrix& weights, const float* input, size_t rows, float* output) const {
+    const ProductJob product{&weights, nullptr, output, weights.outputs};
+    multiply(&product, 1, input, rows, weights.inputs, Compute{compute.kernels, compute.pool, Precision::Float32});
   }
   void multiply(const StoredMatrix& weights, const float* bias, const float* input, size_t rows, float* output) const {
     const ProductJob product{&weights, bias, output, weights.outputs};

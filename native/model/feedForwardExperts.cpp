@@ -53,7 +53,7 @@ void feedForwardExperts(const Pass& pass, const LayerWeights& weights, const flo
   float* up = pass.scratch.take<float>(tokens * inner);
   float* result = pass.scratch.take<float>(tokens * width);
 
-  pass.multiply(weights.router, nullptr, input, tokens, logits);
+  pass.multiplyExactly(weights.router, input, tokens, logits);  // a rounding that changes the choice of experts would change everything after it
   pass.forRows(tokens, size_t(spec.experts) * spec.expertsPerToken + width, [&](size_t t, unsigned) {
     choose(kernels, logits + t * spec.experts, spec.experts, spec.expertsPerToken, choices + t * spec.expertsPerToken);
     std::fill_n(output + t * width, width, 0.0f);

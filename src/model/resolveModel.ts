@@ -1,5 +1,5 @@
 import { stat } from 'node:fs/promises';
-import { UsageError } from '../errors/UsageError.js';
+import { ModelFileError } from '../errors/ModelFileError.js';
 import { knownModels } from './pull/knownModels.js';
 import { pullModel, type PullOptions } from './pull/pullModel.js';
 
@@ -13,14 +13,14 @@ const LOOKS_LIKE_PATH = /[\\/]|^\.\.?$|\.(gguf|safetensors|json)$/i;
  * A known id means the model even where a file of that name exists; write `./NAME` for the file.
  *
  * @returns the path of a file or folder; for paths, whether anything is there is left to the reader to find out
- * @throws UsageError for a bare word that is neither a known id nor something on disk; DownloadError, InterruptedError
+ * @throws ModelFileError for a bare word that is neither a known id nor something on disk; DownloadError, InterruptedError
  */
 export async function resolveModel(idOrPath: string, options: PullOptions = {}): Promise<string> {
   const known = knownModels.find(({ id }) => id === idOrPath.toLowerCase());
   if (known !== undefined) return pullModel(known, options);
   if (LOOKS_LIKE_PATH.test(idOrPath) || (await exists(idOrPath))) return idOrPath;
   const ids = knownModels.map(({ id }) => id).join(', ');
-  throw new UsageError(`model: found ${JSON.stringify(idOrPath)}, expected a file, a folder or one of the known models: ${ids}`);
+  throw new ModelFileError(idOrPath, 'model', 'neither a file nor a folder nor a known id', `a GGUF file, a folder with config.json, or one of: ${ids}`);
 }
 
 function exists(path: string): Promise<boolean> {

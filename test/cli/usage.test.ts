@@ -93,8 +93,12 @@ describe('wrong usage: exit 1, and nothing is read or written', () => {
     expect(await refused(generate('--trace', input))).toContain('--input and --trace name the same file');
     expect(await refused(['generate', '--model', TINY_MODEL, '--input', input, '--output', input, '--overwrite'])).toContain('same file');
     expect(await refused(['generate', '--model', TINY_MODEL, '--input', input, '--output', '-', '--resume'])).toContain('--resume needs --output FILE');
-    expect(await refused(['generate', '--model', 'no-such-model', '--input', input, '--output', '-'])).toContain('smollm2-135m-instruct');
     expect(await refused(['pull', 'no-such-model'])).toContain('smollm2-135m-instruct');
     expect(existsSync(input)).toBe(true);
+  });
+
+  test('a model that is nowhere is exit 2, with the list of known ones', async () => {
+    const { code, stderr } = await runCli(['generate', '--model', 'no-such-model', '--input', input, '--output', '-']);
+    expect({ code, known: stderr.includes('smollm2-135m-instruct') }).toEqual({ code: 2, known: true });
   });
 });

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { mkdir, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { UsageError } from '../../src/errors/UsageError.js';
+import { ModelFileError } from '../../src/errors/ModelFileError.js';
 import { userCacheFolder } from '../../src/model/pull/cacheFolder.js';
 import { knownModels, resolveModel } from '../../src/model/resolveModel.js';
 import { temporaryFolder } from './pull/pullFixtures.js';
@@ -23,8 +23,8 @@ describe('resolveModel', () => {
 
   test('refuses any other bare word, with the list of known models', async () => {
     const refused = resolveModel('smollm3-1t-instruct');
-    await expect(refused).rejects.toBeInstanceOf(UsageError);
-    await expect(refused).rejects.toThrow(/found "smollm3-1t-instruct", expected .*smollm2-135m-instruct/);
+    await expect(refused).rejects.toBeInstanceOf(ModelFileError);
+    await expect(refused).rejects.toThrow(/smollm3-1t-instruct: model: found neither .*, expected .*smollm2-135m-instruct/);
   });
 
   test('finds a known model in the cache, whatever the case of its id', async () => {

@@ -138,7 +138,7 @@ describe('a run on the simulated device', () => {
     expect(taken).toBe(total);
     expect(ahead).toBeLessThanOrEqual(12 * 2048); // the window's squares, and the rows that wait
     expect(process.memoryUsage().heapUsed - heapAfterWarmUp).toBeLessThan(64 * 2 ** 20);
-  });
+  }, 300_000);
 
   test('never more squares under way than the window has credits', async () => {
     const simulated = simulatedRun({ grid: GRID, rows: Array.from({ length: 9 }, () => ({ promptTokens: 5, newTokens: 4 })), window: 3 });
