@@ -21,6 +21,11 @@ export interface EngineOptions {
   readonly tokensPerSquare?: number;
   /** For tests and comparisons; default: the best of the machine. */
   readonly instructionSet?: InstructionSet;
+  /**
+   * What share of every layer's weights stays in memory; the rest streams from disk in every pass. The two sum to 1.
+   * Default: everything in memory if it fits, else as much as does.
+   */
+  readonly weights?: { readonly cpu: number; readonly disk: number };
   /** Folder for repacked models, made when a model does not fit into memory and kept for the next time. Default: the user's cache folder. */
   readonly disk?: string;
   /** Most space that a repacked model may take there. Default: what is free. */

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import type { InstructionSet, MachineFacts, NativeRuntime, RuntimeOptions } from '../bindings/Addon.js';
+import type { Addon, InstructionSet, MachineFacts, NativeRuntime, RuntimeOptions } from '../bindings/Addon.js';
 import { loadAddon } from '../bindings/loadAddon.js';
 import { nativeCall } from '../bindings/nativeCall.js';
 import type { EngineOptions } from '../EngineOptions.js';
@@ -79,7 +79,8 @@ export async function openRuntime(source: ModelSource, options: EngineOptions): 
   const capBytes = options.cpuMemory === undefined ? freeMemory(machine) : parseBytes(options.cpuMemory, 'cpuMemory');
   const demand = { capBytes, residentBytes: process.memoryUsage.rss(), leastPages: pagesOf(LEAST_ROW_TOKENS) };
 
-  const settle = (pages: number, reservedBytes: number, weights?: RuntimeOptions['weights']): { runtime: NativeRuntime; settled: SettledOptions } => {
+  const settle = (pages: number, reservedBytes: number, store?: WeightStore, residentLayerBytes = 0): { runtime: NativeRuntime; settled: SettledOptions } => {
+    const weights = store && { store: store.path, fingerprint: store.fingerprint, residentLayerBytes, buffers: WEIGHT_BUFFERS };
     const settledRuntime = runtimeOptions(pages, weights);
     const runtime = nativeCall(() => addon.openRuntime(settledRuntime));
     const { streamed } = runtime.bytes;
@@ -101,38 +102,55 @@ export async function openRuntime(source: ModelSource, options: EngineOptions): 
     };
   };
 
-  let store: WeightStore | undefined;
-  try {
-    const mostPages = Math.max(pagesOf(decoder.contextTokens), pagesOf(USUAL_ROW_TOKENS) * slots * rowsPerSlot);
-    const { pages, reservedBytes } = planMemory({ ...demand, onePage, slots, mostPages });
-    return settle(pages, reservedBytes);
-  } catch (error) {
-    if (!(error instanceof MemoryBudgetError)) throw error;
-    // Streaming needs two layers in memory at once, so it is no help to a model of two.
-    if (decoder.layers <= WEIGHT_BUFFERS) throw error;
-    const floor = demand.residentBytes + HEAP_MARGIN_BYTES + onePage.scratch + onePage.activations * slots;
-    if (floor > capBytes) throw error;
-    const diskBytes = options.diskMemory === undefined ? Infinity : parseBytes(options.diskMemory, 'diskMemory');
-    if (onePage.weights > diskBytes) throw new MemoryBudgetError('disk', diskBytes, onePage.weights, 'the repacked model');
-    store = await openWeightStore(addon, source, options.disk ?? join(userCacheFolder(), 'repacked'), threads, (bytes) => options.onRepack?.(bytes, onePage.weights));
+  const share = residentShare(options);
+  const mostPages = Math.max(pagesOf(decoder.contextTokens), pagesOf(USUAL_ROW_TOKENS) * slots * rowsPerSlot);
+  let tooSmall: MemoryBudgetError | undefined;
+  if (share === undefined || share === 1) {
     try {
-      const plan = planStreaming({
-        ...demand,
-        residentBytes: process.memoryUsage.rss(),
-        fixedBytes: onePage.scratch + onePage.activations * slots + store.globalBytes,
-        pageBytes: onePage.cache,
-        layerBytes: store.layerBytes,
-        leastLayerBytes: Math.max(...store.vectorBytes),
-        buffers: WEIGHT_BUFFERS,
-        usualPages: pagesOf(STREAMED_ROW_TOKENS) * slots * rowsPerSlot,
-      });
-      const { path, fingerprint } = store;
-      return settle(plan.pages, plan.reservedBytes, { store: path, fingerprint, residentLayerBytes: plan.residentLayerBytes, buffers: WEIGHT_BUFFERS });
-    } catch (streaming) {
-      // Both ways fail: the smaller budget of the two is the one to name.
-      throw streaming instanceof MemoryBudgetError && streaming.neededBytes > error.neededBytes ? error : streaming;
+      const { pages, reservedBytes } = planMemory({ ...demand, onePage, slots, mostPages });
+      return settle(pages, reservedBytes);
+    } catch (error) {
+      // Streaming keeps two layers in memory at once, so it is no help to a model of two.
+      if (!(error instanceof MemoryBudgetError) || share === 1 || decoder.layers <= WEIGHT_BUFFERS) throw error;
+      tooSmall = error;
     }
   }
+  const workingBytes = onePage.scratch + onePage.activations * slots;
+  if (tooSmall && demand.residentBytes + HEAP_MARGIN_BYTES + workingBytes > capBytes) throw tooSmall;
+  const store = await storeOf(source, options, addon, onePage.weights, threads);
+  try {
+    const plan = planStreaming({
+      ...demand,
+      residentBytes: process.memoryUsage.rss(),
+      fixedBytes: workingBytes + store.globalBytes,
+      pageBytes: onePage.cache,
+      layerBytes: store.layerBytes,
+      leastLayerBytes: Math.max(...store.vectorBytes),
+      buffers: WEIGHT_BUFFERS,
+      usualPages: pagesOf(STREAMED_ROW_TOKENS) * slots * rowsPerSlot,
+      residentShare: share,
+    });
+    return settle(plan.pages, plan.reservedBytes, store, plan.residentLayerBytes);
+  } catch (error) {
+    // Both ways fail: the smaller budget of the two is the one to name.
+    throw tooSmall && error instanceof MemoryBudgetError && error.neededBytes > tooSmall.neededBytes ? tooSmall : error;
+  }
+}
+
+/** The repacked file of the model, within the space that it may take. */
+function storeOf(source: ModelSource, options: EngineOptions, addon: Addon, weightBytes: number, threads: number): Promise<WeightStore> {
+  const diskBytes = options.diskMemory === undefined ? Infinity : parseBytes(options.diskMemory, 'diskMemory');
+  if (weightBytes > diskBytes) throw new MemoryBudgetError('disk', diskBytes, weightBytes, 'the repacked model');
+  return openWeightStore(addon, source, options.disk ?? join(userCacheFolder(), 'repacked'), threads, (bytes) => options.onRepack?.(bytes, weightBytes));
+}
+
+function residentShare({ weights }: EngineOptions): number | undefined {
+  if (weights === undefined) return undefined;
+  const { cpu, disk } = weights;
+  if (!(cpu >= 0 && disk >= 0 && Math.abs(cpu + disk - 1) < 1e-6)) {
+    throw new UsageError(`weights: found ${JSON.stringify(weights)}, expected shares cpu and disk that sum to 1`);
+  }
+  return cpu;
 }
 
 function whole(name: string, value: number | undefined, fallback: number, most: number): number {

@@ -20,6 +20,8 @@ export interface StreamingDemand {
   readonly leastPages: number;
   /** Pages that a full batch of rows of usual length takes. */
   readonly usualPages: number;
+  /** The share of every layer that is to be resident, where somebody has decided it; else what is left when the cache has its pages. */
+  readonly residentShare?: number | undefined;
 }
 
 export interface StreamingPlan {
@@ -40,7 +42,8 @@ export function planStreaming(demand: StreamingDemand): StreamingPlan {
   // A byte of each layer that is resident costs that byte a layer, and saves it in each buffer.
   const weights = (resident: number): number => layerBytes.reduce((sum, bytes) => sum + Math.min(bytes, resident), 0) + buffers * Math.max(0, largest - resident);
   const other = residentBytes + HEAP_MARGIN_BYTES + fixedBytes;
-  const least = Math.min(largest, leastLayerBytes);
+  const asked = demand.residentShare === undefined ? undefined : Math.round(largest * demand.residentShare);
+  const least = Math.min(largest, Math.max(leastLayerBytes, asked ?? 0));
   const room = capBytes - other - weights(least);
   if (room < leastPages * pageBytes) {
     throw new MemoryBudgetError('cpu', capBytes, other + weights(least) + leastPages * pageBytes, 'the model, streaming from disk,');
@@ -48,7 +51,7 @@ export function planStreaming(demand: StreamingDemand): StreamingPlan {
   const pages = Math.min(usualPages, Math.floor(room / pageBytes));
   const spare = room - pages * pageBytes;
   let low = least;
-  let high = largest;
+  let high = asked === undefined ? largest : least;
   while (low < high) {
     const middle = Math.ceil((low + high) / 2);
     if (weights(middle) - weights(least) <= spare) low = middle;

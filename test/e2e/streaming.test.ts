@@ -1,0 +1,79 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import {
+  defaultPipeline, diagonalBlock, Engine, MemoryBudgetError, rowByRow, serialPipeline, UsageError, zigZagBlock, type EngineOptions, type Row, type RowResult, type RunOptions, type RunStats, type TraceEvent,
+} from '../../src/index.js';
+
+const model = (name: string): string => fileURLToPath(new URL(`../fixtures/models/${name}`, import.meta.url));
+const rows: Row[] = Array.from({ length: 20 }, (_, i) => ({
+  id: i, tokens: Array.from({ length: 1 + ((i * 5) % 23) }, (__, j) => (i * 31 + j * 17 + 3) % 250), maxNewTokens: 1 + ((i * 3) % 7),
+}));
+let disk: string;
+beforeAll(() => {
+  disk = mkdtempSync(join(tmpdir(), 'spillway-streaming-'));
+});
+afterAll(() => {
+  rmSync(disk, { recursive: true });
+});
+
+async function generate(options: EngineOptions, run: RunOptions = {}): Promise<RowResult[]> {
+  await using engine = await Engine.open({ batchSize: 4, tokensPerSquare: 16, disk, ...options });
+  const results: RowResult[] = [];
+  for await (const row of engine.generate(rows, { logprobs: 1, ...run })) results.push(row);
+  return results;
+}
+
+describe.each(['llama-Q4_1.gguf', 'gemma3-mixed.gguf', 'mixtral', 'falcon-new'])('%s with weights on disk', (name) => {
+  let reference: RowResult[];
+  beforeAll(async () => {
+    reference = await generate({ model: model(name) });
+  });
+
+  test.each([0, 0.2, 0.55, 0.9, 1])('bitwise the same with a share of %d in memory, under every schedule and both pipelines', async (cpu) => {
+    for (const schedule of [rowByRow(), zigZagBlock(), diagonalBlock()]) {
+      for (const pipeline of [defaultPipeline, serialPipeline]) {
+        await expect(generate({ model: model(name), batches: 2, weights: { cpu, disk: 1 - cpu } }, { schedule, pipeline })).resolves.toEqual(reference);
+      }
+    }
+  });
+});
+
+describe('weights on disk', () => {
+  test('are read once a pass for the whole block, and the bytes are those of the placement', async () => {
+    const trace: TraceEvent[] = [];
+    let stats: RunStats | undefined;
+    await generate({ model: model('llama-Q4_1.gguf'), batches: 2, weights: { cpu: 0.3, disk: 0.7 } }, { onTrace: (event) => trace.push(event), onStats: (each) => (stats = each) });
+    const squares = new Set(trace.filter(({ name }) => name === 'compute').map(({ args }) => `${String(args['pass'])} ${String(args['layer'])}`));
+    const loads = trace.filter(({ name }) => name === 'load_weight');
+    expect(loads.map(({ args }) => `${String(args['pass'])} ${String(args['layer'])}`).sort()).toEqual([...squares].sort());
+    expect(stats?.queues['disk-read']).toMatchObject({ tasks: loads.length, bytes: stats?.bytes.weights['disk→cpu'] });
+  });
+
+  test('runs that share an engine do not spoil each other', async () => {
+    await using engine = await Engine.open({ model: model('llama-Q4_1.gguf'), batchSize: 2, batches: 3, tokensPerSquare: 16, disk, weights: { cpu: 0, disk: 1 } });
+    const collect = async (): Promise<RowResult[]> => {
+      const results: RowResult[] = [];
+      for await (const row of engine.generate(rows, { logprobs: 1 })) results.push(row);
+      return results;
+    };
+    const reference = await generate({ model: model('llama-Q4_1.gguf') });
+    for (const results of await Promise.all([collect(), collect(), collect()])) expect(results).toEqual(reference);
+  });
+
+  test('a consumer that stops in mid-run leaves nothing but the repacked file', async () => {
+    const engine = await Engine.open({ model: model('llama-Q4_1.gguf'), batchSize: 2, disk, weights: { cpu: 0, disk: 1 } });
+    for await (const row of engine.generate(rows)) if (row.index === 2) break;
+    await engine.close();
+    expect(readdirSync(disk).filter((file) => !file.endsWith('.weights'))).toEqual([]);
+  });
+
+  test('shares that make no sense, and too little disk, are refused', async () => {
+    for (const weights of [{ cpu: 0.5, disk: 0.6 }, { cpu: -1, disk: 2 }, { cpu: NaN, disk: 0 }]) {
+      await expect(Engine.open({ model: model('llama-Q4_1.gguf'), disk, weights })).rejects.toThrow(UsageError);
+    }
+    await expect(Engine.open({ model: model('llama-Q4_1.gguf'), disk, weights: { cpu: 0, disk: 1 }, diskMemory: 1000 })).rejects.toThrow(MemoryBudgetError);
+  });
+});
