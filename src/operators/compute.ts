@@ -1,4 +1,3 @@
-import type { IssuedSquare } from '../engine/execution/IssuedSquare.js';
 import type { StageContext } from '../engine/execution/Run.js';
 import type { ComputePart, TaskEvent } from '../engine/execution/Task.js';
 import { stage, type Stage } from './stageInternals.js';
@@ -28,9 +27,4 @@ export function compute(run: StageContext): Stage {
 
 function partsOf(layer: number, layers: number): readonly ComputePart[] {
   return [...(layer === 0 ? (['embed'] as const) : []), ...PARTS, ...(layer === layers - 1 ? (['head'] as const) : [])];
-}
-
-/** The head's event of a square of the last layer. */
-export function headEvent({ events }: IssuedSquare): TaskEvent | undefined {
-  return events.compute?.task.part === 'head' ? events.compute : undefined;
 }

@@ -1,6 +1,6 @@
 import type { StageContext } from '../engine/execution/Run.js';
 import { stage, StepGate, type LookAhead, type Stage } from './stageInternals.js';
-import { lastActivations } from './storeActivation.js';
+import { activationStores } from './storeActivation.js';
 
 /**
  * Issues `load_activation`: the hidden states that the slot's previous layer stored elsewhere come back to where computing happens.
@@ -11,7 +11,7 @@ export function loadActivation(run: StageContext, lookAhead: LookAhead = {}): St
   const { ahead = 1 } = lookAhead;
   const gate = new StepGate(ahead);
   return stage((square) => {
-    const after = [...gate.open(square), ...lastActivations(run, square)];
+    const after = [...gate.open(square), ...activationStores.find(run, square)];
     square.events.inputs.push(...run.issueMoves(square, 'load_activation', run.movement.loadActivation(square), after));
   });
 }

@@ -1,6 +1,6 @@
 import type { StageContext } from '../engine/execution/Run.js';
 import { stage, StepGate, type LookAhead, type Stage } from './stageInternals.js';
-import { lastStores } from './storeCache.js';
+import { cacheStores } from './storeCache.js';
 
 /**
  * Issues `load_cache` for the keys and values of the square's rows that do not live where attention happens. It waits for the stores of the
@@ -12,7 +12,7 @@ export function loadCache(run: StageContext, lookAhead: LookAhead = {}): Stage {
   const { ahead = 1 } = lookAhead;
   const gate = new StepGate(ahead);
   return stage((square) => {
-    const after = [...gate.open(square), ...lastStores(run, square)];
+    const after = [...gate.open(square), ...cacheStores.find(run, square)];
     square.events.inputs.push(...run.issueMoves(square, 'load_cache', run.movement.loadCache(square), after));
   });
 }

@@ -1,4 +1,4 @@
-import { identity, type Observable } from 'rxjs';
+import type { Observable } from 'rxjs';
 import type { IssuedSquare } from '../engine/execution/IssuedSquare.js';
 import type { Stage } from './stageInternals.js';
 
@@ -7,5 +7,5 @@ import type { Stage } from './stageInternals.js';
  * `overlap` says so in a composition, and is the word to exchange for `serialize`.
  */
 export function overlap(...stages: readonly Stage[]): Stage {
-  return (squares$) => stages.reduce<Observable<IssuedSquare>>((stream$, each) => stream$.pipe(each), identity(squares$));
+  return (squares$) => stages.reduce<Observable<IssuedSquare>>((stream$, each) => stream$.pipe(each), squares$);
 }

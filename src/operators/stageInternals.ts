@@ -1,5 +1,6 @@
 import { map, type OperatorFunction } from 'rxjs';
 import type { IssuedSquare } from '../engine/execution/IssuedSquare.js';
+import type { StageContext } from '../engine/execution/Run.js';
 import type { TaskEvent } from '../engine/execution/Task.js';
 
 /** A stage of the pipeline: it issues tasks for each square that passes, and passes it on at once. */
@@ -41,5 +42,25 @@ export class StepGate {
   /** Adds a further square to the step that is open. */
   add(square: IssuedSquare): void {
     this.steps.at(-1)?.push(square);
+  }
+}
+
+/** What a store stage issued last for each key, by run: the load stage of the same data waits for it. */
+export class LastStores {
+  private readonly runs = new WeakMap<StageContext, Map<string, readonly TaskEvent[]>>();
+
+  constructor(private readonly keyOf: (square: IssuedSquare) => string) {}
+
+  /** Begins anew for a run: called when its store stage is made. */
+  open(run: StageContext): void {
+    this.runs.set(run, new Map());
+  }
+
+  note(run: StageContext, square: IssuedSquare, events: readonly TaskEvent[]): void {
+    this.runs.get(run)?.set(this.keyOf(square), events);
+  }
+
+  find(run: StageContext, square: IssuedSquare): readonly TaskEvent[] {
+    return this.runs.get(run)?.get(this.keyOf(square)) ?? [];
   }
 }

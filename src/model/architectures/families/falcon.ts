@@ -1,11 +1,11 @@
-import type { DecoderSpec } from '../../DecoderSpec.js';
 import { alibiSlopes } from '../alibiSlopes.js';
 import { wholeHeadRotary } from '../configRotary.js';
 import type { Description, Family, GgufModel } from '../Family.js';
 import { LIMITS, type Fields } from '../Fields.js';
 import { readGgufSizes } from '../gatedDecoder.js';
 import { ggufRotary } from '../ggufRotary.js';
-import { activation, dividedHeadDim, rotary, sameLayers } from '../specs.js';
+import { plainDecoder } from '../plainDecoder.js';
+import { activation, dividedHeadDim, rotary } from '../specs.js';
 import { fusedQueryKeyValue, GGUF_LAYER, ggufGlobals, head, weights, type Names } from '../weights.js';
 import type { LayerRole } from '../../TensorBinding.js';
 
@@ -32,7 +32,8 @@ export const falcon: Family = {
     const context = config.integer('max_position_embeddings', LIMITS.context, 2048);
     const alibi = config.boolean('alibi', false);
     const encoding = alibi ? undefined : wholeHeadRotary(config, headDim, context);
-    const decoder = falconSpec({
+    const decoder = plainDecoder({
+      family: 'falcon',
       hiddenSize, heads, headDim, kvHeads, parallel,
       contextTokens: encoding?.contextTokens ?? context,
       layers: config.integer('num_hidden_layers', LIMITS.layers, 32),
@@ -77,7 +78,8 @@ function describeGguf(model: GgufModel): Description {
   const { fields, tensors } = model;
   const sizes = readGgufSizes(model);
   const { table, contextTokens } = ggufRotary(model, sizes.headDim, sizes.contextTokens);
-  const decoder = falconSpec({
+  const decoder = plainDecoder({
+    family: 'falcon',
     ...sizes,
     contextTokens,
     parallel: true,
@@ -99,24 +101,5 @@ function describeGguf(model: GgufModel): Description {
       ...weights(GGUF_LAYER, { 'o.weight': 'attn_output.weight', 'up.weight': 'ffn_up.weight', 'down.weight': 'ffn_down.weight' }),
       ...weights(GGUF_LAYER, { 'o.bias': 'attn_output.bias', 'up.bias': 'ffn_up.bias', 'down.bias': 'ffn_down.bias' }, { optional: true }),
     ],
-  };
-}
-
-type FalconSizes = Pick<
-  DecoderSpec,
-  'layers' | 'hiddenSize' | 'vocabularySize' | 'contextTokens' | 'heads' | 'kvHeads' | 'headDim' | 'feedForwardSize' | 'position'
-> & { epsilon: number; parallel: boolean; activation: DecoderSpec['feedForward']['activation'] };
-
-function falconSpec({ epsilon, parallel, activation: name, ...sizes }: FalconSizes): DecoderSpec {
-  return {
-    family: 'falcon',
-    ...sizes,
-    norm: { kind: 'layer', epsilon },
-    residual: parallel ? 'parallel' : 'pre',
-    finalNorm: true,
-    embedding: { size: sizes.hiddenSize, scale: 1 },
-    attention: { scale: sizes.headDim ** -0.5, qkNorm: false },
-    feedForward: { kind: 'plain', activation: name },
-    layerSpecs: sameLayers(sizes.layers),
   };
 }

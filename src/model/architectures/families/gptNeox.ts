@@ -1,10 +1,10 @@
-import type { DecoderSpec } from '../../DecoderSpec.js';
 import { configuredRotary, rotaryFields, rotaryTheta } from '../configRotary.js';
 import type { Description, Family, GgufModel, WeightSource } from '../Family.js';
 import { LIMITS, type Fields } from '../Fields.js';
 import { readGgufSizes } from '../gatedDecoder.js';
 import { ggufRotary } from '../ggufRotary.js';
-import { activation, dividedHeadDim, rotary, sameLayers } from '../specs.js';
+import { plainDecoder } from '../plainDecoder.js';
+import { activation, dividedHeadDim, rotary } from '../specs.js';
 import { fusedQueryKeyValue, GGUF_LAYER, ggufGlobals, head, weights } from '../weights.js';
 
 const LAYER = '{base}layers.{layer}.';
@@ -27,7 +27,8 @@ export const gptNeox: Family = {
     const { table, contextTokens } = configuredRotary(settings, {
       dims: evenDims(config, dims), theta: rotaryTheta(settings, config, 'rotary_emb_base', 10000), contextTokens: context,
     });
-    const decoder = neox({
+    const decoder = plainDecoder({
+      family: 'gpt_neox',
       layers, hiddenSize, contextTokens, heads, kvHeads: heads, headDim,
       vocabularySize: config.integer('vocab_size', LIMITS.vocabulary, 50432),
       feedForwardSize: config.integer('intermediate_size', LIMITS.feedForward, 24576),
@@ -65,7 +66,8 @@ function describeGguf(model: GgufModel): Description {
   const sizes = readGgufSizes(model);
   const dims = evenDims(fields, fields.integer('rope.dimension_count', LIMITS.headDim, sizes.headDim), 'rope.dimension_count');
   const { table, contextTokens } = ggufRotary(model, dims, sizes.contextTokens);
-  const decoder = neox({
+  const decoder = plainDecoder({
+    family: 'gpt_neox',
     ...sizes,
     contextTokens,
     epsilon: fields.number('attention.layer_norm_epsilon', LIMITS.epsilon, 1e-5),
@@ -90,25 +92,6 @@ function describeGguf(model: GgufModel): Description {
         'down.weight': 'ffn_down.weight', 'down.bias': 'ffn_down.bias',
       }),
     ],
-  };
-}
-
-type NeoxSizes = Pick<
-  DecoderSpec,
-  'layers' | 'hiddenSize' | 'vocabularySize' | 'contextTokens' | 'heads' | 'kvHeads' | 'headDim' | 'feedForwardSize' | 'position'
-> & { epsilon: number; parallel: boolean; activation: DecoderSpec['feedForward']['activation'] };
-
-function neox({ epsilon, parallel, activation: name, ...sizes }: NeoxSizes): DecoderSpec {
-  return {
-    family: 'gpt_neox',
-    ...sizes,
-    norm: { kind: 'layer', epsilon },
-    residual: parallel ? 'parallel' : 'pre',
-    finalNorm: true,
-    embedding: { size: sizes.hiddenSize, scale: 1 },
-    attention: { scale: sizes.headDim ** -0.5, qkNorm: false },
-    feedForward: { kind: 'plain', activation: name },
-    layerSpecs: sameLayers(sizes.layers),
   };
 }
 
