@@ -13,6 +13,6 @@ export function loadCache(run: StageContext, lookAhead: LookAhead = {}): Stage {
   const gate = new StepGate(ahead);
   return stage((square) => {
     const after = [...gate.open(square), ...cacheStores.find(run, square)];
-    square.events.inputs.push(...run.issueMoves(square, 'load_cache', run.movement.loadCache(square), after));
+    square.events.inputs.push(...run.issueMoves(square, 'load_cache', run.movement.loadCache(square, (row) => run.pagesOf(row)), after));
   });
 }
