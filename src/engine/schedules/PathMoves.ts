@@ -18,8 +18,9 @@ export class PathMoves {
     const key = keyOf(task, name);
     const { from = '?', to = '?', bytes = 0 } = task;
     const list = keys.get(key);
-    if (list) list.push({ from, to, bytes, ...timing });
-    else keys.set(key, [{ from, to, bytes, ...timing }]);
+    const move: TimedMove = { square: task, from, to, bytes, ...timing };
+    if (list) list.push(move);
+    else keys.set(key, [move]);
   }
 
   /** In no particular order. */

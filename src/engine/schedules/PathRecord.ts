@@ -29,6 +29,7 @@ export type RequiredMoves = (name: MoveName, square: Square) => readonly (readon
 
 /** A task that moved something, and when. */
 export interface TimedMove extends PathMove {
+  readonly square: Square;
   readonly start: number;
   readonly end: number;
 }

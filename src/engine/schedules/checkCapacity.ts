@@ -1,6 +1,6 @@
 import { ScheduleError } from '../../errors/ScheduleError.js';
 import type { PathMoves } from './PathMoves.js';
-import { keyOf, type ComputeSpan, type MoveName, type TimedMove } from './PathRecord.js';
+import { keyOf, type ComputeSpan, type TimedMove } from './PathRecord.js';
 import type { PathRules } from './PathRules.js';
 
 /** Bytes that are on a tier for a time, the end left out. */
@@ -30,18 +30,12 @@ export function checkCapacity(spans: readonly ComputeSpan[], moves: PathMoves, {
  * not counted: they are reserved for good, or with their rows.)
  */
 function* stays(spans: readonly ComputeSpan[], moves: PathMoves): Iterable<Stay> {
-  const ends = new Map<string, number>();
+  const ends = new Map(spans.map(({ square, end }) => [keyOf(square), end]));
+  for (const all of moves.all('load_weight')) yield* weightStays(spans, all);
   for (const { square, end } of spans) {
-    for (const key of [keyOf(square), keyOf(square, 'load_weight')]) ends.set(key, Math.max(ends.get(key) ?? -Infinity, end));
-  }
-  const seen = new Set<string>();
-  for (const { square, end } of spans) {
-    const layer = keyOf(square, 'load_weight');
-    const loads: MoveName[] = seen.has(layer) ? ['load_cache', 'load_activation'] : ['load_weight', 'load_cache', 'load_activation'];
-    seen.add(layer);
-    for (const name of loads) {
+    for (const name of ['load_cache', 'load_activation'] as const) {
       const all = moves.of(name, square);
-      for (const move of all) yield stay(move, onward(move, all)?.end ?? ends.get(keyOf(square, name)) ?? end);
+      for (const move of all) yield stay(move, onward(move, all)?.end ?? end);
     }
     const cache = moves.of('store_cache', square);
     for (const move of cache) {
@@ -52,6 +46,27 @@ function* stays(spans: readonly ComputeSpan[], moves: PathMoves): Iterable<Stay>
     const right = moves.of('load_activation', { ...square, layer: square.layer + 1 });
     for (const move of hidden) yield stay(move, (onward(move, hidden) ?? onward(move, right))?.end ?? ends.get(keyOf({ ...square, layer: square.layer + 1 })) ?? move.end);
   }
+}
+
+/** Weights of one layer and pass stay for all that is computed from them; loaded once more, for those that come after. */
+function* weightStays(spans: readonly ComputeSpan[], all: readonly TimedMove[]): Iterable<Stay> {
+  const [first] = all;
+  if (!first) return;
+  const users = spans.filter(({ square }) => square.pass === first.square.pass && square.layer === first.square.layer);
+  const copies = [...all].sort((a, b) => a.end - b.end);
+  for (const move of copies) {
+    const next = onward(move, all);
+    if (next) yield stay(move, next.end);
+    else {
+      const later = copies.find((copy) => copy !== move && sameHop(copy, move) && copy.end >= move.end && copies.indexOf(copy) > copies.indexOf(move));
+      const own = users.filter(({ start }) => start >= move.end && start < (later?.end ?? Infinity));
+      yield stay(move, Math.max(move.end, ...own.map(({ end }) => end)));
+    }
+  }
+}
+
+function sameHop(a: TimedMove, b: TimedMove): boolean {
+  return a.from === b.from && a.to === b.to && a.bytes === b.bytes;
 }
 
 function stay({ to, bytes, start }: TimedMove, until: number): Stay {
