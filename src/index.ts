@@ -42,7 +42,10 @@ export { SimulatedDevice, type SimulationOptions } from './engine/execution/Simu
 export { diagonalBlock } from './engine/schedules/diagonalBlock.js';
 export { rowByRow } from './engine/schedules/rowByRow.js';
 export { zigZagBlock } from './engine/schedules/zigZagBlock.js';
-export { validatePath, type PathRecord } from './engine/schedules/validatePath.js';
+export { validatePath } from './engine/schedules/validatePath.js';
+export type { MoveName, PathMove, PathRecord, RequiredMoves } from './engine/schedules/PathRecord.js';
+export type { PathRules, TierUsage } from './engine/schedules/PathRules.js';
+export { requiredMoves } from './engine/memory/requiredMoves.js';
 export type { AdmittedRow, Observed, Schedule } from './engine/schedules/Schedule.js';
 export type { Grid, HeadMode, RowId, RowRange, Square } from './engine/schedules/Square.js';
 

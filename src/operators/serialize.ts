@@ -1,4 +1,5 @@
 import type { IssuedSquare } from '../engine/execution/IssuedSquare.js';
+import type { TaskEvent } from '../engine/execution/Task.js';
 import { overlap } from './overlap.js';
 import { stage, type Stage } from './stageInternals.js';
 
@@ -8,15 +9,18 @@ import { stage, type Stage } from './stageInternals.js';
  */
 export function serialize(...stages: readonly Stage[]): Stage {
   let previous: IssuedSquare | undefined;
+  // Within another `serialize`, its barrier holds inside, and again behind.
+  const outer = new WeakMap<IssuedSquare, readonly TaskEvent[]>();
   const waitForPrevious = stage((square) => {
-    square.events.barrier = previous?.events.all.slice() ?? [];
+    outer.set(square, square.events.barrier);
+    square.events.barrier = [...square.events.barrier, ...(previous?.events.all ?? [])];
     previous = square;
   });
   const waitForStage = stage(({ events }) => {
     events.barrier = events.all.slice();
   });
-  const open = stage(({ events }) => {
-    events.barrier = [];
+  const open = stage((square) => {
+    square.events.barrier = outer.get(square) ?? [];
   });
   return overlap(waitForPrevious, ...stages.flatMap((each) => [each, waitForStage]), open);
 }

@@ -1,10 +1,11 @@
+import type { Device } from '../../src/engine/execution/Device.js';
 import { RowFeed } from '../../src/engine/execution/RowFeed.js';
 import { Run } from '../../src/engine/execution/Run.js';
 import type { RunRow } from '../../src/engine/execution/RunRow.js';
-import { RunRecorder } from '../../src/engine/execution/RunRecorder.js';
+import { RunRecorder, type RecorderSetup } from '../../src/engine/execution/RunRecorder.js';
 import { SimulatedDevice, type SimulationOptions } from '../../src/engine/execution/SimulatedDevice.js';
-import type { TaskEvent } from '../../src/engine/execution/Task.js';
-import { ALL_ON_CPU, movement, type Placement } from '../../src/engine/memory/movement.js';
+import type { TaskEvent, Tier } from '../../src/engine/execution/Task.js';
+import { ALL_ON_CPU, movement, type Movement, type Placement } from '../../src/engine/memory/movement.js';
 import { PagePool } from '../../src/engine/memory/PagePool.js';
 import { diagonalBlock } from '../../src/engine/schedules/diagonalBlock.js';
 import type { Schedule } from '../../src/engine/schedules/Schedule.js';
@@ -28,7 +29,15 @@ export interface SimulatedSetup {
   readonly ahead?: number;
   readonly simulation?: SimulationOptions;
   readonly signal?: AbortSignal;
+  /** Stands between the run and the simulated device. */
+  readonly wrapDevice?: (device: SimulatedDevice) => Device;
+  /** Bytes in use, for the trace. */
+  readonly memory?: (pool: PagePool) => ReturnType<RecorderSetup['memory']>;
+  readonly onTrace?: RecorderSetup['onTrace'];
 }
+
+/** What the model of a simulated run weighs. */
+export const SIMULATED_BYTES = { layerWeights: 1000, tokenCache: 10, tokenActivations: 100 };
 
 /** The result of a simulated row: its number in the input, and the tokens that it got. */
 export interface SimulatedResult {
@@ -54,13 +63,12 @@ export function simulatedRun(setup: SimulatedSetup): SimulatedRun {
   device.completed$.subscribe((burst) => {
     for (const { event } of burst) events.push(event);
   });
-  const recorder = new RunRecorder({ model: 'simulated', policy: {}, loadSeconds: 0, memory: () => ({}) });
-  const bytes = { layerWeights: new Array<number>(grid.layers).fill(1000), tokenCache: 10, tokenActivations: 100 };
+  const recorder = new RunRecorder({ model: 'simulated', policy: {}, loadSeconds: 0, memory: () => setup.memory?.(pool) ?? {}, onTrace: setup.onTrace });
   const run = new Run<SimulatedResult>({
     id: 1,
-    device,
+    device: setup.wrapDevice?.(device) ?? device,
     grid,
-    movement: movement(setup.placement ?? ALL_ON_CPU, bytes, device.computeTier, grid.layers),
+    movement: simulatedMovement(setup.placement ?? ALL_ON_CPU, device.computeTier, grid.layers),
     schedule: setup.schedule ?? diagonalBlock(),
     pool,
     window: setup.window ?? 8,
@@ -69,6 +77,10 @@ export function simulatedRun(setup: SimulatedSetup): SimulatedRun {
     signal: setup.signal,
   });
   return { run, device, pool, recorder, events };
+}
+
+export function simulatedMovement(placement: Placement, compute: Tier, layers: number): Movement {
+  return movement(placement, { ...SIMULATED_BYTES, layerWeights: new Array<number>(layers).fill(SIMULATED_BYTES.layerWeights) }, compute, layers);
 }
 
 async function* runRows(rows: SimulatedSetup['rows']): AsyncGenerator<RunRow<SimulatedResult>> {

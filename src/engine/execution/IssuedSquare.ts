@@ -1,5 +1,5 @@
 import type { Square } from '../schedules/Square.js';
-import type { HeadOutput, TaskEvent } from './Task.js';
+import type { HeadOutput, TaskEvent, TaskName } from './Task.js';
 
 /** What has been issued for a square so far; the stages add to it. */
 export interface SquareEvents {
@@ -7,6 +7,8 @@ export interface SquareEvents {
   readonly inputs: TaskEvent[];
   /** The last part of compute. */
   compute: TaskEvent | undefined;
+  /** The stages that have seen to their part, whether or not there was anything to move. */
+  readonly stages: Set<TaskName>;
   /** Everything that was issued, in order; `synchronize` waits for all of it. */
   readonly all: TaskEvent[];
   /** Every further task of the square waits for these too; set by `serialize`. */
@@ -21,5 +23,5 @@ export interface IssuedSquare extends Square {
 }
 
 export function issuedSquare(square: Square): IssuedSquare {
-  return { ...square, events: { inputs: [], compute: undefined, all: [], barrier: [], head: undefined } };
+  return { ...square, events: { inputs: [], compute: undefined, stages: new Set(), all: [], barrier: [], head: undefined } };
 }

@@ -2,11 +2,13 @@ import type { Subscriber } from 'rxjs';
 import { InterruptedError } from '../../errors/InterruptedError.js';
 import { ScheduleError } from '../../errors/ScheduleError.js';
 import type { Move, Movement } from '../memory/movement.js';
+import { requiredMoves } from '../memory/requiredMoves.js';
 import type { PagePool, RunPages } from '../memory/PagePool.js';
 import type { PageTable, RowPages } from '../memory/RowPages.js';
 import { PathChecker } from '../schedules/PathChecker.js';
 import type { AdmittedRow, Schedule } from '../schedules/Schedule.js';
 import type { Grid, RowId, Square } from '../schedules/Square.js';
+import { CompositionChecker } from './CompositionChecker.js';
 import type { Completion, Device } from './Device.js';
 import { issuedSquare, type IssuedSquare } from './IssuedSquare.js';
 import type { RowFeed } from './RowFeed.js';
@@ -67,6 +69,7 @@ export class Run<Result> implements StageContext {
   readonly drained: Promise<void>;
 
   private readonly checker: PathChecker;
+  private readonly composition: CompositionChecker;
   private readonly live = new Map<RowId, LiveRow<Result>>();
   private readonly pages: RunPages;
   private scheduleState: unknown;
@@ -91,6 +94,7 @@ export class Run<Result> implements StageContext {
     this.movement = setup.movement;
     this.credits = setup.window;
     this.checker = new PathChecker(setup.grid);
+    this.composition = new CompositionChecker(requiredMoves(setup.movement, (row) => this.pagesOf(row)));
     this.scheduleState = setup.schedule.start(setup.grid);
     this.drained = new Promise((resolve) => (this.resolveDrained = resolve));
     this.device.openRun(setup.id, { slots: setup.grid.slots, tokensPerSquare: setup.grid.tokensPerSquare });
@@ -134,6 +138,7 @@ export class Run<Result> implements StageContext {
   }
 
   issue(square: IssuedSquare, task: StageTask, after: readonly TaskEvent[]): TaskEvent {
+    if (task.name === 'compute') this.composition.computes(square);
     const { pass, layer, slot, rows, events } = square;
     const waitsFor = events.barrier.length > 0 ? [...after, ...events.barrier] : after;
     const event = this.device.submit({ bytes: 0, ...task, run: this.setup.id, pass, layer, slot, rows }, waitsFor);
@@ -143,6 +148,7 @@ export class Run<Result> implements StageContext {
   }
 
   issueMoves(square: IssuedSquare, name: TaskName, routes: readonly (readonly Move[])[], after: readonly TaskEvent[]): TaskEvent[] {
+    this.composition.moves(square, name, routes.length);
     return routes.flatMap((route) => {
       let last: TaskEvent | undefined;
       for (const move of route) last = this.issue(square, { name, ...move }, last ? [last] : after);
@@ -152,6 +158,7 @@ export class Run<Result> implements StageContext {
 
   /** Called for every square that has passed all stages: returns its credit, and the results of rows that ended with it. */
   retire(square: IssuedSquare): Result[] {
+    this.composition.retires(square);
     const results: Result[] = [];
     const { head } = square.events;
     this.credits++;

@@ -36,6 +36,8 @@ export class RunRecorder {
   private ownSeconds = 0;
   private depth = 0;
   private lastProgress = 0;
+  /** The latest end of a task: the time of what is reckoned between tasks, on the device's clock. */
+  private lastEnd = 0;
   private readonly rates: { at: number; tokens: number }[] = [];
   private readonly shares = new WeakMap<object, { prompt: number; decode: number }>();
   private readonly tracedBytes = new Map<string, number>();
@@ -80,8 +82,10 @@ export class RunRecorder {
     this.trace(event);
   }
 
+  /** A row was admitted, with so many tokens; its memory has been taken. */
   prompt(tokens: number): void {
     this.promptTokens += tokens;
+    this.traceMemory();
   }
 
   /** A token was added to a row. */
@@ -98,6 +102,7 @@ export class RunRecorder {
   /** How many rows are being generated now. */
   rows(active: number): void {
     this.active = active;
+    this.traceMemory();
     const now = performance.now() / 1000;
     if (this.setup.onProgress && now - this.lastProgress >= PROGRESS_SECONDS) {
       this.lastProgress = now;
@@ -168,10 +173,18 @@ export class RunRecorder {
       tid: QUEUE_NAMES.indexOf(task.queue),
       args: { pass, layer, slot, ...(part && { part }), rows: rows.map((range) => [range.row, range.firstPosition, range.tokens]), bytes, from, to },
     });
+    this.lastEnd = Math.max(this.lastEnd, timing.end);
+    this.traceMemory();
+  }
+
+  /** Traces what is in use of each tier, where that has changed: at the end of tasks, and whenever memory was taken or given back. */
+  private traceMemory(): void {
+    const { onTrace } = this.setup;
+    if (!onTrace) return;
     for (const [tier, { usedBytes }] of Object.entries(this.setup.memory())) {
       if (this.tracedBytes.get(tier) === usedBytes) continue;
       this.tracedBytes.set(tier, usedBytes);
-      onTrace({ name: `${tier} bytes`, ph: 'C', ts: timing.end * 1e6, pid: 1, tid: 0, args: { used: usedBytes } });
+      onTrace({ name: `${tier} bytes`, ph: 'C', ts: this.lastEnd * 1e6, pid: 1, tid: 0, args: { used: usedBytes } });
     }
   }
 }

@@ -16,6 +16,11 @@ export interface SimulationOptions {
   readonly fail?: (task: Task) => string | undefined;
   /** Completions that are announced in one burst. Default 1. */
   readonly burst?: number;
+  /**
+   * Tasks of a queue start as soon as their events allow, not one after another: a composition that is right here leans on its events alone,
+   * never on the order of a queue. For judging compositions. Default false.
+   */
+  readonly unordered?: boolean;
 }
 
 /**
@@ -35,6 +40,7 @@ export class SimulatedDevice implements Device {
   /** Submitted and timed, not yet announced. */
   private readonly pending: SimulatedEvent[] = [];
   private announcing = false;
+  private clock = 0;
   private readonly rows = new Map<number, Map<number, DeviceRow>>();
   private readonly cancelled = new Set<number>();
 
@@ -43,13 +49,19 @@ export class SimulatedDevice implements Device {
     this.computeQueue = `${options.computeTier ?? 'cpu'}-compute`;
   }
 
+  /** Virtual time of the last completion that was announced: when whatever reacts to it happens. */
+  get announced(): number {
+    return this.clock;
+  }
+
   /** Virtual seconds until everything that was submitted is done. */
   get now(): number {
     return Math.max(0, ...this.freeAt.values());
   }
 
   submit(task: Task, after: readonly TaskEvent[]): TaskEvent {
-    let start = this.freeAt.get(task.queue) ?? 0;
+    // Nothing starts before it was submitted.
+    let start = Math.max(this.clock, this.options.unordered === true ? 0 : (this.freeAt.get(task.queue) ?? 0));
     let failed: Task | undefined;
     for (const earlier of after) {
       if (!(earlier instanceof SimulatedEvent)) throw new TypeError(`${describeTask(task)} waits for an event of another device`);
@@ -59,7 +71,7 @@ export class SimulatedDevice implements Device {
     const reason = this.cancelled.has(task.run) ? 'cancelled' : failed ? `${describeTask(failed)} failed` : this.options.fail?.(task);
     const end = start + (reason === undefined ? (this.options.duration?.(task) ?? 0) : 0);
     const event = new SimulatedEvent(this.nextId++, task, { start, end, reason });
-    this.freeAt.set(task.queue, end);
+    this.freeAt.set(task.queue, Math.max(end, this.freeAt.get(task.queue) ?? 0));
     this.pending.push(event);
     if (!this.announcing) {
       this.announcing = true;
@@ -112,6 +124,7 @@ export class SimulatedDevice implements Device {
   private complete(event: SimulatedEvent): Completion {
     const { start, end, reason } = event.outcome;
     event.timing = { start, end };
+    this.clock = Math.max(this.clock, end);
     if (reason !== undefined) event.error = new TaskError(describeTask(event.task), reason);
     if (event.task.part !== 'head' || event.error !== undefined) return { event };
     return { event, head: this.head(event.task) };

@@ -8,27 +8,32 @@ interface RowPath {
   readonly scored: boolean;
   /** For each layer, positions that have been computed (or issued to be): all below this one. */
   readonly done: Int32Array;
+  /** Where the row's squares are, once it has any. */
+  slot: number | undefined;
 }
 
 /**
  * Judges squares one by one, in the order in which they are computed: is each row's left neighbour done (same row, previous layer; same
- * row, previous token), and is nothing computed twice or left out (FlexGen, section 4.1)? Cheap enough to run beside every job.
+ * row, previous token), are the hidden states of each slot's batch kept until its next layer is computed, and is nothing computed twice or
+ * left out (FlexGen, section 4.1)? Cheap enough to run beside every job.
  */
 export class PathChecker {
   private readonly rows = new Map<RowId, RowPath>();
+  /** The last square of each slot: whose hidden states the slot holds. */
+  private readonly slots = new Map<number, Square>();
 
   constructor(private readonly grid: Grid) {}
 
   admit({ row, promptTokens, newTokens }: AdmittedRow): void {
     if (this.rows.has(row)) throw new ScheduleError('complete', `row ${row} was admitted twice`);
-    this.rows.set(row, { promptTokens, positions: promptTokens + newTokens - 1, scored: newTokens === 0, done: new Int32Array(this.grid.layers) });
+    this.rows.set(row, { promptTokens, positions: promptTokens + newTokens - 1, scored: newTokens === 0, done: new Int32Array(this.grid.layers), slot: undefined });
   }
 
   /** @throws ScheduleError naming the constraint that the square breaks; nothing of it then counts as done. */
   accept(square: Square): void {
     const { layer, slot } = square;
-    if (!(layer >= 0 && layer < this.grid.layers)) throw new ScheduleError('complete', `square has layer ${layer} of ${this.grid.layers}`);
-    if (!(slot >= 0 && slot < this.grid.slots)) throw new ScheduleError('capacity', `square has slot ${slot} of ${this.grid.slots}`);
+    if (!(Number.isInteger(layer) && layer >= 0 && layer < this.grid.layers)) throw new ScheduleError('complete', `square has layer ${layer} of ${this.grid.layers}`);
+    if (!(Number.isInteger(slot) && slot >= 0 && slot < this.grid.slots)) throw new ScheduleError('capacity', `square has slot ${slot} of ${this.grid.slots}`);
     if (square.rows.length === 0 || square.rows.length > this.grid.rowsPerSlot) {
       throw new ScheduleError('capacity', `a square holds ${square.rows.length} rows, at least 1 and at most ${this.grid.rowsPerSlot} are allowed`);
     }
@@ -42,10 +47,14 @@ export class PathChecker {
       seen.add(range.row);
       this.check(square, range);
     }
+    this.checkSlot(square);
     for (const range of square.rows) {
       const path = this.rows.get(range.row);
-      if (path) path.done[layer] = range.firstPosition + range.tokens;
+      if (!path) continue;
+      path.done[layer] = range.firstPosition + range.tokens;
+      path.slot = slot;
     }
+    this.slots.set(slot, square);
   }
 
   /** Positions of the row that have not passed every layer yet; 0 when its path is complete. */
@@ -59,7 +68,25 @@ export class PathChecker {
     this.rows.delete(row);
   }
 
-  private check({ layer }: Square, range: RowRange): void {
+  /** A slot holds the hidden states of one batch: they go from layer to layer, and no other batch may enter before they have left the last. */
+  private checkSlot(square: Square): void {
+    const { pass, layer, slot } = square;
+    const before = this.slots.get(slot);
+    const where = `pass ${pass}, layer ${layer}, slot ${slot}`;
+    if (layer > 0) {
+      if (before?.pass !== pass || before.layer !== layer - 1 || !sameRanges(before, square)) {
+        throw new ScheduleError('lifetime', `${where}: the slot does not hold the hidden states of these rows from layer ${layer - 1} of this pass`);
+      }
+      return;
+    }
+    if (!before) return;
+    if (pass <= before.pass) throw new ScheduleError('complete', `${where}: the slot has come to pass ${before.pass} already`);
+    if (before.layer < this.grid.layers - 1 && before.rows.some(({ row }) => this.rows.has(row))) {
+      throw new ScheduleError('lifetime', `${where}: overwrites hidden states of pass ${before.pass} that layer ${before.layer + 1} has not been computed from`);
+    }
+  }
+
+  private check({ layer, slot }: Square, range: RowRange): void {
     const path = this.rows.get(range.row);
     if (!path) throw new ScheduleError('lifetime', `row ${range.row} is computed before its admission or after its end`);
     const { firstPosition, tokens } = range;
@@ -68,6 +95,7 @@ export class PathChecker {
     if (!(Number.isSafeInteger(firstPosition) && Number.isSafeInteger(tokens) && tokens >= 1)) {
       throw new ScheduleError('complete', `${where}: not a range of positions`);
     }
+    if (path.slot !== undefined && path.slot !== slot) throw new ScheduleError('left-neighbour', `${where}: the row is in slot ${slot}, its left neighbour in slot ${path.slot}`);
     const doneHere = path.done[layer] ?? 0;
     if (firstPosition < doneHere) throw new ScheduleError('complete', `${where}: computed a second time`);
     if (firstPosition > doneHere) throw new ScheduleError('left-neighbour', `${where}: position ${doneHere} of this layer has not been computed`);
@@ -85,4 +113,16 @@ export class PathChecker {
     const head = path.scored ? 'score' : end >= path.promptTokens ? 'sample' : 'none';
     if (range.head !== head) throw new ScheduleError('complete', `${where}: the head's mode is "${range.head}", expected "${head}"`);
   }
+}
+
+/** Squares of one batch usually share one array, so this is seldom a loop. */
+function sameRanges(a: Square, b: Square): boolean {
+  if (a.rows === b.rows) return true;
+  return (
+    a.rows.length === b.rows.length &&
+    a.rows.every(({ row, firstPosition, tokens }, index) => {
+      const other = b.rows[index];
+      return other?.row === row && other.firstPosition === firstPosition && other.tokens === tokens;
+    })
+  );
 }

@@ -14,6 +14,7 @@ export interface RowRange {
 
 /**
  * One cell of the grid: in sweep `pass`, layer `layer` is applied to the batch in `slot`. Squares of one (pass, slot) share one `rows` array.
+ * A slot holds one batch at a time, from its first layer to its last; a row stays in its slot; a slot's passes increase.
  */
 export interface Square {
   readonly pass: number;

@@ -1,52 +1,75 @@
 import { ScheduleError } from '../../errors/ScheduleError.js';
-import type { Grid, RowId, Square } from './Square.js';
+import { checkCapacity } from './checkCapacity.js';
+import { checkComputeParts } from './checkComputeParts.js';
+import { checkMoves } from './checkMoves.js';
 import { PathChecker } from './PathChecker.js';
+import { isMove, PathMoves } from './PathMoves.js';
+import { keyOf, whereIs, type ComputeSpan, type PathRecord } from './PathRecord.js';
+import type { PathRules } from './PathRules.js';
 import type { AdmittedRow } from './Schedule.js';
-
-/** One task of a path, planned or done: its square, what it did, and when. The events of a run are such records. */
-export interface PathRecord {
-  readonly task: Square & { readonly name: string };
-  /** In seconds on any one clock; undefined for a task that did not complete. */
-  readonly timing: { readonly start: number; readonly end: number } | undefined;
-}
-
-interface Span {
-  readonly square: Square;
-  start: number;
-  end: number;
-  inputsEnd: number;
-}
-
-const LOADS: ReadonlySet<string> = new Set(['load_weight', 'load_cache', 'load_activation']);
+import type { Grid, RowId } from './Square.js';
 
 /**
  * Judges a whole path from its records: every row's square is computed only after its left neighbours have ended, with all of its inputs
- * there, and every row passes every layer at every position once (FlexGen, section 4.1).
+ * there; activations live until the right neighbour is computed, a row's cache until the row ends; no tier exceeds its capacity; and every
+ * row passes every layer at every position once (FlexGen, section 4.1).
  *
  * @param grid the shape of the run
  * @param rows the rows that were admitted, with the most tokens that each might have got
  * @param records in any order
  * @param endedEarly rows that ended before their last token: they may be incomplete
+ * @param rules what else is known of the path
  * @throws ScheduleError naming the first constraint that is broken
  */
-export function validatePath(grid: Grid, rows: readonly AdmittedRow[], records: readonly PathRecord[], endedEarly: ReadonlySet<RowId> = new Set()): void {
-  const spans = spansOf(records);
+export function validatePath(
+  grid: Grid,
+  rows: readonly AdmittedRow[],
+  records: readonly PathRecord[],
+  endedEarly: ReadonlySet<RowId> = new Set(),
+  rules: PathRules = {},
+): void {
+  const moves = new PathMoves();
+  const spans = spansOf(records, moves);
+  checkOrder(grid, rows, spans, endedEarly);
+  for (const span of spans) checkComputeParts(grid, span);
+  checkMoves(spans, moves, rules.moves);
+  if (rules.lives) checkLives(records, rules.lives);
+  checkCapacity(spans, moves, rules);
+}
+
+/** The computes in order of time; the moves are sorted into `moves`. */
+function spansOf(records: readonly PathRecord[], moves: PathMoves): ComputeSpan[] {
+  const spans = new Map<string, ComputeSpan>();
+  for (const record of records) {
+    const { task, timing } = record;
+    if (!timing) throw new ScheduleError('complete', `${task.name} of ${whereIs(task)} has not completed`);
+    if (isMove(task.name)) moves.add(task.name, record);
+    else if (task.name === 'compute') {
+      const key = keyOf(task);
+      let span = spans.get(key);
+      if (!span) spans.set(key, (span = { square: task, parts: [], ...timing }));
+      span.parts.push({ part: task.part, ...timing });
+      span.start = Math.min(span.start, timing.start);
+      span.end = Math.max(span.end, timing.end);
+    }
+  }
+  return [...spans.values()].sort((a, b) => a.start - b.start || a.square.pass - b.square.pass || a.square.layer - b.square.layer);
+}
+
+function checkOrder(grid: Grid, rows: readonly AdmittedRow[], spans: readonly ComputeSpan[], endedEarly: ReadonlySet<RowId>): void {
   const checker = new PathChecker(grid);
   for (const row of rows) checker.admit(row);
   const ends = new Map<string, number>();
-  for (const span of [...spans.values()].sort((a, b) => a.start - b.start || a.square.pass - b.square.pass || a.square.layer - b.square.layer)) {
-    const { square } = span;
-    const where = `pass ${square.pass}, layer ${square.layer}, slot ${square.slot}`;
-    if (span.inputsEnd > span.start) throw new ScheduleError('inputs-on-device', `${where}: compute starts before its loads have ended`);
+  for (const { square, start, end } of spans) {
     for (const { row, firstPosition } of square.rows) {
       // Left in layers, and left in tokens: the same row's last square of this layer, and of the last layer for a sampled token.
       const before = [`${row} ${square.layer - 1}`, `${row} ${square.layer}`, ...(square.layer === 0 && firstPosition > 0 ? [`${row} ${grid.layers - 1}`] : [])];
       for (const key of before) {
-        if ((ends.get(key) ?? -Infinity) > span.start) throw new ScheduleError('left-neighbour', `${where}: row ${row} starts before its left neighbour has ended`);
+        if ((ends.get(key) ?? -Infinity) > start) throw new ScheduleError('left-neighbour', `${whereIs(square)}: row ${row} starts before its left neighbour has ended`);
       }
     }
     checker.accept(square);
-    for (const { row } of square.rows) ends.set(`${row} ${square.layer}`, span.end);
+    for (const { row } of square.rows) ends.set(`${row} ${square.layer}`, end);
   }
   for (const { row } of rows) {
     const missing = checker.missing(row);
@@ -54,28 +77,15 @@ export function validatePath(grid: Grid, rows: readonly AdmittedRow[], records: 
   }
 }
 
-/** The compute span of each square, and when the last of its loads ended. */
-function spansOf(records: readonly PathRecord[]): Map<string, Span> {
-  const spans = new Map<string, Span>();
-  const loads = new Map<string, number>();
+/** Everything that is done for a row is done while its memory is its own. */
+function checkLives(records: readonly PathRecord[], lives: NonNullable<PathRules['lives']>): void {
   for (const { task, timing } of records) {
-    const weightKey = `${task.pass} ${task.layer}`;
-    const key = `${weightKey} ${task.slot}`;
-    if (!timing) throw new ScheduleError('complete', `${task.name} of pass ${task.pass}, layer ${task.layer}, slot ${task.slot} has not completed`);
-    if (LOADS.has(task.name)) {
-      const loadKey = task.name === 'load_weight' ? weightKey : key;
-      loads.set(loadKey, Math.max(loads.get(loadKey) ?? -Infinity, timing.end));
-    } else if (task.name === 'compute') {
-      const span = spans.get(key);
-      if (span) {
-        span.start = Math.min(span.start, timing.start);
-        span.end = Math.max(span.end, timing.end);
-      } else spans.set(key, { square: task, ...timing, inputsEnd: -Infinity });
+    // Weights are no row's.
+    if (!timing || task.name === 'load_weight') continue;
+    for (const { row } of task.rows) {
+      const life = lives.get(row);
+      if (life && timing.start >= life.from && timing.end <= life.until) continue;
+      throw new ScheduleError('lifetime', `${task.name} of ${whereIs(task)}: row ${row} ${life ? 'has not got its memory yet, or has given it back' : 'has never had memory'}`);
     }
   }
-  for (const [key, span] of spans) {
-    const weights = loads.get(`${span.square.pass} ${span.square.layer}`) ?? -Infinity;
-    span.inputsEnd = Math.max(weights, loads.get(key) ?? -Infinity);
-  }
-  return spans;
 }

@@ -2,7 +2,8 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { lastValueFrom } from 'rxjs';
 import type { TaskEvent } from '../../../src/engine/execution/Task.js';
-import { validatePath, type PathRecord } from '../../../src/engine/schedules/validatePath.js';
+import type { PathRecord } from '../../../src/engine/schedules/PathRecord.js';
+import { validatePath } from '../../../src/engine/schedules/validatePath.js';
 import { defaultPipeline } from '../../../src/operators/defaultPipeline.js';
 import { finishedRows } from '../../../src/operators/finishedRows.js';
 import { squares } from '../../../src/operators/squares.js';
@@ -32,7 +33,7 @@ describe('validatePath', () => {
     const events = await trace();
     const key = ({ task }: PathRecord): string => `${task.pass} ${task.layer} ${task.slot}`;
     for (const one of new Set(events.map(key))) {
-      expect(() => { validatePath(GRID, ADMITTED, events.filter((event) => key(event) !== one)); }).toThrow(/left-neighbour|complete/);
+      expect(() => { validatePath(GRID, ADMITTED, events.filter((event) => key(event) !== one)); }).toThrow(/left-neighbour|lifetime|complete/);
     }
   });
 

@@ -1,0 +1,54 @@
+import { ScheduleError } from '../../errors/ScheduleError.js';
+import { whereIs, type MoveName, type RequiredMoves } from '../schedules/PathRecord.js';
+import type { IssuedSquare } from './IssuedSquare.js';
+import type { TaskName } from './Task.js';
+
+const LOADS: readonly MoveName[] = ['load_weight', 'load_cache', 'load_activation'];
+const STORES: readonly MoveName[] = ['store_activation', 'store_cache'];
+
+/**
+ * Judges a composition of stages while it issues: is everything that the placement wants moved for a square moved, the loads before compute
+ * is issued and the stores after, and does a square leave the window only when all of it is done? What tasks wait for is not seen here;
+ * `validatePath` judges that from a trace.
+ */
+export class CompositionChecker {
+  /** The layer and pass whose weights were seen to last: the squares that share it share their load. */
+  private weights = { pass: -1, layer: -1 };
+
+  constructor(private readonly required: RequiredMoves) {}
+
+  /** A stage sees to its moves for the square. @throws ScheduleError */
+  moves(square: IssuedSquare, name: TaskName, routes: number): void {
+    const { stages, compute } = square.events;
+    stages.add(name);
+    if (name === 'load_weight') this.weights = { pass: square.pass, layer: square.layer };
+    else if (routes > 0 && compute === undefined && (name === 'store_activation' || name === 'store_cache')) {
+      throw new ScheduleError('lifetime', `${whereIs(square)}: ${name} is issued before compute, when there is nothing to store yet`);
+    }
+  }
+
+  /** A part of the square's compute is issued. @throws ScheduleError */
+  computes(square: IssuedSquare): void {
+    const { stages } = square.events;
+    if (stages.has('compute')) return;
+    stages.add('compute');
+    for (const name of LOADS) {
+      if (stages.has(name) || (name === 'load_weight' && this.weights.pass === square.pass && this.weights.layer === square.layer)) continue;
+      if (this.required(name, square).length === 0) continue;
+      throw new ScheduleError('inputs-on-device', `${whereIs(square)}: compute is issued without ${name} before it; the placement needs that stage`);
+    }
+  }
+
+  /** The square leaves the window. @throws ScheduleError */
+  retires(square: IssuedSquare): void {
+    const { stages, all } = square.events;
+    if (!stages.has('compute')) throw new ScheduleError('complete', `${whereIs(square)}: no stage has computed it`);
+    for (const name of STORES) {
+      if (stages.has(name) || this.required(name, square).length === 0) continue;
+      throw new ScheduleError('lifetime', `${whereIs(square)}: what it computed was never stored; the placement needs ${name}`);
+    }
+    for (const { timing } of all) {
+      if (!timing) throw new ScheduleError('lifetime', `${whereIs(square)}: it leaves the window while its tasks are under way; synchronize has to come last`);
+    }
+  }
+}

@@ -1,0 +1,52 @@
+import type { Square } from './Square.js';
+
+/** One task of a path, planned or done: its square, what it did, and when. The events of a run are such records. */
+export interface PathRecord {
+  readonly task: Square & {
+    readonly name: string;
+    /** Of compute. */
+    readonly part?: string;
+    /** Of a move. */
+    readonly bytes?: number;
+    readonly from?: string;
+    readonly to?: string;
+  };
+  /** In seconds on any one clock; undefined for a task that did not complete. */
+  readonly timing: { readonly start: number; readonly end: number } | undefined;
+}
+
+/** One hop of a tensor from tier to tier. */
+export interface PathMove {
+  readonly from: string;
+  readonly to: string;
+  readonly bytes: number;
+}
+
+export type MoveName = 'load_weight' | 'load_cache' | 'load_activation' | 'store_activation' | 'store_cache';
+
+/** What a placement says has to be moved for a square: routes, whose hops follow one another. */
+export type RequiredMoves = (name: MoveName, square: Square) => readonly (readonly PathMove[])[];
+
+/** A task that moved something, and when. */
+export interface TimedMove extends PathMove {
+  readonly square: Square;
+  readonly start: number;
+  readonly end: number;
+}
+
+/** The compute of one square, all parts together. */
+export interface ComputeSpan {
+  readonly square: Square;
+  readonly parts: { readonly part: string | undefined; readonly start: number; readonly end: number }[];
+  start: number;
+  end: number;
+}
+
+/** The key of a square's tasks; the weights of a layer serve all slots of a pass. */
+export function keyOf({ pass, layer, slot }: Pick<Square, 'pass' | 'layer' | 'slot'>, name?: string): string {
+  return name === 'load_weight' ? `${pass} ${layer}` : `${pass} ${layer} ${slot}`;
+}
+
+export function whereIs({ pass, layer, slot }: Pick<Square, 'pass' | 'layer' | 'slot'>): string {
+  return `pass ${pass}, layer ${layer}, slot ${slot}`;
+}
