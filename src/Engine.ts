@@ -226,6 +226,8 @@ export class Engine implements GenerationSource, AsyncDisposable {
 
   private start<Result>(rows: AsyncIterator<RunRow<Result>>, options: StartOptions, recorder: RunRecorder): Run<Result> {
     const { grid } = this.settled;
+    // Callbacks of the caller's have run since the options were checked.
+    if (this.closing) throw new UsageError('the engine is closed');
     const run = new Run<Result>({
       id: this.nextRun++,
       device: this.device,

@@ -1,19 +1,20 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import {
-  defaultPipeline, diagonalBlock, Engine, InterruptedError, MemoryBudgetError, ModelFileError, rowByRow, serialPipeline, TaskError, UsageError, zigZagBlock,
+  defaultPipeline, diagonalBlock, Engine, InterruptedError, MemoryBudgetError, ModelFileError, rowByRow, serialPipeline, UsageError, zigZagBlock,
   type EngineOptions, type Row, type RowResult, type RunOptions, type RunStats, type TraceEvent,
 } from '../../src/index.js';
+import { runCli, type CliResult } from '../cli/support.js';
 
 const model = (name: string): string => fileURLToPath(new URL(`../fixtures/models/${name}`, import.meta.url));
-/** Rows of up to 230 tokens: several pages of 32. Some sample, some get their tokens in one pass. */
+/** Rows of up to 127 tokens: several pages of 32. Some sample, some get their tokens in one pass. */
 const rows: Row[] = Array.from({ length: 14 }, (_, i) => ({
   id: i,
-  tokens: Array.from({ length: 1 + ((i * 67) % 200) }, (__, j) => (i * 31 + j * 17 + 3) % 250),
+  tokens: Array.from({ length: 1 + ((i * 67) % 97) }, (__, j) => (i * 31 + j * 17 + 3) % 250),
   maxNewTokens: 1 + ((i * 11) % 31),
   ...(i % 3 === 1 && { temperature: 0.8, topP: 0.9, seed: i }),
 }));
@@ -45,6 +46,7 @@ describe.each(['llama-Q4_1.gguf', 'gemma3-mixed.gguf', 'mixtral', 'falcon-rw', '
   let reference: RowResult[];
   beforeAll(async () => {
     reference = await generate({ model: model(name) });
+    expect(reference.filter(({ usage }) => usage.promptTokens + usage.completionTokens > 96).length).toBeGreaterThan(2);
   });
 
   test('bitwise the same whatever lives where, under every schedule, in any chunks, with and without overlap', async () => {
@@ -74,14 +76,14 @@ describe('a cache on disk', () => {
     let stats: RunStats | undefined;
     const trace: TraceEvent[] = [];
     await using engine = await open({ batchSize: 1 });
-    const [row] = [{ tokens: Array.from({ length: 100 }, (_, i) => i), maxNewTokens: 40, ignoreEos: true }];
+    const row = { tokens: Array.from({ length: 80 }, (_, i) => i), maxNewTokens: 40 };
     for await (const result of engine.generate([row], { ignoreEos: true, onStats: (each) => (stats = each), onTrace: (event) => trace.push(event) })) expect(result.tokens).toHaveLength(40);
     const { layers } = engine.source.decoder;
-    // 139 positions in pages of 32: five pages, the last in memory. Passes of 24 tokens, then of one.
-    const ends = [24, 48, 72, 96, 100, ...Array.from({ length: 39 }, (_, i) => 101 + i)];
+    // 119 positions in pages of 32: four pages, the last in memory. Passes of 24 tokens, then of one.
+    const ends = [24, 48, 72, 80, ...Array.from({ length: 39 }, (_, i) => 81 + i)];
     const complete = (end: number): number => Math.floor(end / 32);
     const read = ends.reduce((sum, _, pass) => sum + complete(ends[pass - 1] ?? 0), 0) * layers;
-    const written = 4 * layers;
+    const written = 3 * layers;
     const slot = (stats?.bytes.cache['cpu→disk'] ?? 0) / written;
     expect(slot % 4096).toBe(0);
     expect(slot).toBeGreaterThan(0);
@@ -118,7 +120,7 @@ describe('a cache on disk', () => {
 
   test('an engine that is closed in mid-run ends it, and nothing is left', async () => {
     const engine = await open();
-    const results = generateOn(engine, { onTrace: () => void engine.close() });
+    const results = generateOn(engine, { onTrace: ({ ph }) => ph === 'X' && void engine.close() });
     await expect(results).rejects.toThrow(InterruptedError);
     await engine.close();
     expect(leftovers()).toEqual([]);
@@ -135,31 +137,39 @@ describe('a cache on disk', () => {
 });
 
 describe('a disk that fails in mid-run', () => {
-  const options: EngineOptions = { model: model('llama-Q4_1.gguf'), batchSize: 4, tokensPerSquare: 24, weights: ALL, cache: ALL, activations: ALL };
-  let reference: RowResult[];
+  const input = (): string => join(folder, 'rows.jsonl');
+  let folder: string;
+  let reference: string;
+  /** The command line in a process of its own: faults are injected through its environment. */
+  const run = (output: string, fault?: string, ...flags: string[]): Promise<CliResult> =>
+    runCli(
+      ['generate', '--model', model('llama-Q4_1.gguf'), '--input', input(), '--output', join(folder, output), '--policy', join(folder, 'policy.json'), '--disk', folder, '--logprobs', '1', '--progress', 'off', ...flags],
+      '',
+      fault === undefined ? {} : { SPILLWAY_DISK_FAULTS: fault },
+    );
   beforeAll(async () => {
-    reference = await generate(options);
+    folder = mkdtempSync(join(tmpdir(), 'spillway-faults-'));
+    writeFileSync(input(), rows.map((row) => JSON.stringify(row)).join('\n'));
+    writeFileSync(join(folder, 'policy.json'), JSON.stringify({ schedule: 'diagonal', batchSize: 4, tokensPerSquare: 24, weights: ALL, cache: ALL, activations: ALL }));
+    expect((await run('reference.jsonl')).code).toBe(0);
+    reference = readFileSync(join(folder, 'reference.jsonl'), 'utf8');
+  });
+  afterAll(() => {
+    rmSync(folder, { recursive: true });
   });
 
-  // Requests are counted from the opening of a file: early ones hit the first loads, late ones the cache of rows that are well on their way.
-  test.each(['read:1:EIO', 'read:40:EIO', 'read:400:EIO', 'read:25:end', 'read:300:end', 'write:1:ENOSPC', 'write:30:ENOSPC', 'write:200:EIO', 'allocate:1:ENOSPC'])(
-    'fault %s: one typed error, what was finished stands, nothing hangs or stays',
+  // Requests are counted from the opening of each file: early ones hit the first loads, late ones the cache of rows that are well on their way.
+  test.each(['read:3:EIO', 'read:60:EIO', 'read:400:EIO', 'read:25:end', 'read:300:end', 'write:1:ENOSPC', 'write:30:ENOSPC', 'write:200:EIO', 'allocate:1:ENOSPC'])(
+    'fault %s: one error that names the file, what was finished stands, nothing is left, and the job goes on',
     async (fault) => {
-      process.env['SPILLWAY_DISK_FAULTS'] = fault;
-      const results: RowResult[] = [];
-      let failure: unknown;
-      try {
-        await using engine = await Engine.open({ ...options, disk });
-        for await (const row of engine.generate(rows, { logprobs: 1 })) results.push(row);
-      } catch (error) {
-        failure = error;
-      } finally {
-        delete process.env['SPILLWAY_DISK_FAULTS'];
-      }
-      expect([ModelFileError, TaskError].some((type) => failure instanceof type)).toBe(true);
-      expect(results).toEqual(reference.slice(0, results.length));
-      expect(leftovers()).toEqual([]);
-      await expect(generate(options)).resolves.toEqual(reference);
+      const output = `${fault.replaceAll(':', '-')}.jsonl`;
+      const failed = await run(output, fault);
+      expect(failed).toMatchObject({ code: 2, stderr: expect.stringMatching(/error: .*(\.spill|\.weights)/) as unknown });
+      const written = existsSync(join(folder, output)) ? readFileSync(join(folder, output), 'utf8') : '';
+      expect(reference.startsWith(written)).toBe(true);
+      expect(readdirSync(folder).filter((file) => file.endsWith('.spill'))).toEqual([]);
+      expect(await run(output, undefined, '--resume')).toMatchObject({ code: 0 });
+      expect(readFileSync(join(folder, output), 'utf8')).toBe(reference);
     },
   );
 });
