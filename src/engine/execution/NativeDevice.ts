@@ -156,7 +156,7 @@ export class NativeDevice implements Device {
     rows.forEach(({ firstPosition, tokens, head }, index) => {
       const native = natives[index];
       if (!native) return;
-      table.set([native.handle, firstPosition, tokens, HEAD_MODES[head], pages.length, native.pages.length], index * BATCH_STRIDE);
+      table.set([native.handle, firstPosition, tokens, HEAD_MODES[head], pages.length, native.pages.length, -1], index * BATCH_STRIDE);
       pages.push(...native.pages);
     });
     const batch = { handle: nativeCall(() => this.runtime.createBatch(table, Int32Array.from(pages))), slot, rows: natives, outstanding: 0 };
