@@ -1,6 +1,7 @@
 import type { Device } from '../../src/engine/execution/Device.js';
 import type { SimulatedDevice } from '../../src/engine/execution/SimulatedDevice.js';
 import type { Task, TaskName } from '../../src/engine/execution/Task.js';
+import { overriding } from './overriding.js';
 
 /** A dependency between two tasks: whether a task of the one kind waits for one of the other. */
 export type Edge = (earlier: Task, later: Task) => boolean;
@@ -10,14 +11,5 @@ export const edge = (from: TaskName, to: TaskName): Edge => (earlier, later) => 
 
 /** A device on which tasks don't wait for what the edge says. */
 export function withoutEdge(dropped: Edge): (device: SimulatedDevice) => Device {
-  return (device) =>
-    new Proxy<Device>(device, {
-      get(target, key) {
-        if (key === 'submit') {
-          return (...[task, after]: Parameters<Device['submit']>) => target.submit(task, after.filter((event) => !dropped(event.task, task)));
-        }
-        const value: unknown = Reflect.get(target, key, target);
-        return typeof value === 'function' ? value.bind(target) : value;
-      },
-    });
+  return (device) => overriding<Device>(device, { submit: (task, after) => device.submit(task, after.filter((event) => !dropped(event.task, task))) });
 }

@@ -6,11 +6,13 @@ import type { TaskEvent, Tier } from '../../src/engine/execution/Task.js';
 import type { Placement } from '../../src/engine/memory/movement.js';
 import { requiredMoves } from '../../src/engine/memory/requiredMoves.js';
 import type { PathRules, TierUsage } from '../../src/engine/schedules/PathRules.js';
+import type { Schedule } from '../../src/engine/schedules/Schedule.js';
 import { squareTokens, type RowId } from '../../src/engine/schedules/Square.js';
 import { validatePath } from '../../src/engine/schedules/validatePath.js';
 import { finishedRows } from '../../src/operators/finishedRows.js';
 import { squares } from '../../src/operators/squares.js';
 import type { Stage } from '../../src/operators/stageInternals.js';
+import { overriding } from './overriding.js';
 import type { Aheads } from './randomPipeline.js';
 import { SIMULATED_BYTES, simulatedMovement, simulatedRun, type SimulatedResult, type SimulatedRow, type SimulatedRun, type SimulatedSetup } from './simulatedRun.js';
 
@@ -20,6 +22,7 @@ const PATIENCE = 50_000;
 
 export interface JudgedSetup extends SimulatedSetup {
   readonly rows: readonly SimulatedRow[];
+  readonly schedule: Schedule;
   readonly placement: Placement;
   readonly pages: number;
   readonly pageTokens: number;
@@ -185,24 +188,15 @@ function late(rows: readonly SimulatedRow[], pauses: readonly number[]): AsyncIt
 
 /** Notes, in virtual time, when rows get and lose their memory. */
 function lifeLog(device: Device, clock: SimulatedDevice, lives: Map<RowId, { from: number; until: number }>): Device {
-  return new Proxy(device, {
-    get(target, key) {
-      if (key === 'openRow') {
-        return (...args: Parameters<Device['openRow']>) => {
-          lives.set(args[1], { from: clock.announced, until: Infinity });
-          target.openRow(...args);
-        };
-      }
-      if (key === 'closeRow') {
-        return (...args: Parameters<Device['closeRow']>) => {
-          const life = lives.get(args[1]);
-          if (life) life.until = Math.min(life.until, clock.announced);
-          target.closeRow(...args);
-        };
-      }
-      const value: unknown = Reflect.get(target, key, target);
-      return typeof value === 'function' ? value.bind(target) : value;
+  return overriding<Device>(device, {
+    openRow: (...args) => {
+      lives.set(args[1], { from: clock.announced, until: Infinity });
+      device.openRow(...args);
+    },
+    closeRow: (...args) => {
+      const life = lives.get(args[1]);
+      if (life) life.until = Math.min(life.until, clock.announced);
+      device.closeRow(...args);
     },
   });
 }
-

@@ -4,6 +4,7 @@ import { zigZagBlock } from '../../../src/engine/schedules/zigZagBlock.js';
 import { ScheduleError, type PathConstraint } from '../../../src/errors/ScheduleError.js';
 import { defaultPipeline } from '../../../src/operators/defaultPipeline.js';
 import { edge, sameSquare, withoutEdge, type Edge } from '../../support/droppedEdges.js';
+import { overriding } from '../../support/overriding.js';
 import { judgePath, runAndJudge, type JudgedSetup } from '../../support/judgedRun.js';
 import { randomNumbers, randomSchedule } from '../../support/randomSchedule.js';
 
@@ -98,12 +99,20 @@ describe('mutants: one dependency or reservation switched off', () => {
 
   test('when squares leave before their tasks are done, memory would be given back in use: refused', async () => {
     const found = await verdicts((seed) => ({
-      given: { ...scenario(seed, false), pipeline: (run) => defaultPipeline({ ...run, grid: run.grid, movement: run.movement, device: run.device, issue: (square, task, after) => run.issue(square, task, after), issueMoves: (square, name, routes, after) => {
-        const events = run.issueMoves(square, name, routes, after);
-        // The store is forgotten, so `synchronize` does not wait for it.
-        if (name === 'store_cache') square.events.all.length = Math.max(0, square.events.all.length - routes.flat().length);
-        return events;
-      } }) },
+      given: {
+        ...scenario(seed, false),
+        pipeline: (run) =>
+          defaultPipeline(
+            overriding(run, {
+              issueMoves: (square, name, routes, after) => {
+                const events = run.issueMoves(square, name, routes, after);
+                // The stores are forgotten, so `synchronize` does not wait for them.
+                if (name === 'store_cache') square.events.all.length -= routes.flat().length;
+                return events;
+              },
+            }),
+          ),
+      },
     }));
     expect(found.get('lifetime')).toBeGreaterThan(0);
   });
