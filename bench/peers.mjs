@@ -1,21 +1,19 @@
 // Spillway beside node-llama-cpp, on the same model file and the same prompts, in one run on one machine.
 // Greedy decoding, every row gets exactly the same number of new tokens. Runs alternate, so that a slow spell of the machine
 // falls on both; each run is a process of its own. Figures are medians.
-import { execFile } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createHash } from 'node:crypto';
-import { availableParallelism, cpus, release, tmpdir, totalmem } from 'node:os';
+import { availableParallelism, tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { parseArgs, promisify } from 'node:util';
+import { parseArgs } from 'node:util';
+import { machineFacts, measured, median, QUIET } from './measure.mjs';
 
 const HERE = fileURLToPath(new URL('.', import.meta.url));
 const TOOLS = {
   spillway: join(HERE, 'peers/runSpillway.mjs'),
   'node-llama-cpp': join(HERE, 'peers/runNodeLlamaCpp.mjs'),
 };
-/** A run during which others took more than this share of the machine is marked. */
-const QUIET = 0.02;
 
 const USAGE = `usage: node bench/peers.mjs [--model FILE|ID] [--rows 256] [--max-new-tokens 64] [--runs 3] [--threads N]
   [--sequences 32] [--batch-size N] [--only spillway|node-llama-cpp] [--output FOLDER]
@@ -56,36 +54,12 @@ for (const signal of ['SIGINT', 'SIGTERM']) {
   });
 }
 
-/** Busy and total time of the whole machine so far, in seconds; undefined where the system does not tell. */
-function machineSeconds() {
-  try {
-    const [line] = readFileSync('/proc/stat', 'utf8').split('\n');
-    const fields = line.trim().split(/\s+/).slice(1, 9).map(Number);
-    const total = fields.reduce((sum, ticks) => sum + ticks, 0);
-    return { busy: (total - fields[3] - fields[4]) / 100, total: total / 100 };
-  } catch {
-    return undefined;
-  }
-}
-
 async function runOnce(tool, job) {
-  const before = machineSeconds();
-  const { stdout } = await promisify(execFile)(process.execPath, [TOOLS[tool], JSON.stringify(job)], { maxBuffer: 1 << 26, signal: stopping.signal }).catch(
-    (error) => {
-      if (stopping.signal.aborted) process.exit();
-      return fail(`the run of ${tool} failed:\n${error.stderr || error.message}`);
-    },
-  );
-  const figures = JSON.parse(stdout.trim().split('\n').at(-1));
-  const after = machineSeconds();
-  const others = before && after ? Math.max(0, (after.busy - before.busy - figures.cpuSeconds) / (after.total - before.total)) : undefined;
-  return { tool, ...figures, othersShare: others };
-}
-
-function median(numbers) {
-  const sorted = [...numbers].sort((a, b) => a - b);
-  const middle = sorted.length >> 1;
-  return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+  const figures = await measured(TOOLS[tool], job, stopping.signal).catch((error) => {
+    if (stopping.signal.aborted) process.exit();
+    return fail(`the run of ${tool} failed:\n${error.stderr || error.message}`);
+  });
+  return { tool, ...figures };
 }
 
 /** Tokens that both tools chose alike, counted to each row's first difference: after one, texts go apart. */
@@ -188,10 +162,7 @@ async function main() {
     const both = tools.length === 2;
     const document = {
       date: new Date().toISOString().slice(0, 10),
-      machine: {
-        processor: cpus()[0]?.model.trim() ?? 'unknown', processors: cpus().length, threads: job.threads, memoryBytes: totalmem(),
-        system: `${process.platform} ${release()} ${process.arch}`, node: process.versions.node,
-      },
+      machine: { ...machineFacts(), threads: job.threads },
       workload: {
         model: basename(model), sha256: createHash('sha256').update(readFileSync(model)).digest('hex'), rows: job.rows, maxNewTokens: job.maxNewTokens,
         promptTokens: done[0].promptTokens, generatedTokens: done[0].generatedTokens,

@@ -46,6 +46,8 @@ export { validatePath } from './engine/schedules/validatePath.js';
 export type { MoveName, PathMove, PathRecord, RequiredMoves } from './engine/schedules/PathRecord.js';
 export type { PathRules, TierUsage } from './engine/schedules/PathRules.js';
 export { requiredMoves } from './engine/memory/requiredMoves.js';
+export { closedForm, closedFormBytes, type ClosedForm, type MovedShares, type UniformRows } from './engine/schedules/closedForms.js';
+export { blockGain, peakCacheTokens } from './engine/schedules/blockGain.js';
 export type { AdmittedRow, Observed, Schedule } from './engine/schedules/Schedule.js';
 export type { Grid, HeadMode, RowId, RowRange, Square } from './engine/schedules/Square.js';
 

@@ -22,11 +22,11 @@ export const placements: fc.Arbitrary<Placement> = fc.record({ weights: shares, 
 export const schedules: fc.Arbitrary<Schedule> = fc.oneof(fc.constantFrom(rowByRow(), zigZagBlock(), diagonalBlock()), fc.nat().map(randomSchedule));
 
 const rows = fc.array(
-  fc.record({
+  fc.oneof({ weight: 5, arbitrary: fc.record({
     promptTokens: fc.oneof(fc.integer({ min: 1, max: 4 }), fc.integer({ min: 1, max: LONGEST_PROMPT })),
     newTokens: fc.integer({ min: 1, max: MOST_NEW }),
     endsAfter: fc.oneof(fc.constant(Infinity), fc.integer({ min: 1, max: MOST_NEW })),
-  }),
+  }) }, { weight: 1, arbitrary: fc.record({ promptTokens: fc.integer({ min: 2, max: LONGEST_PROMPT }), newTokens: fc.constant(0) }) }),
   { maxLength: 14 },
 );
 

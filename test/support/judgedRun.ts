@@ -3,14 +3,16 @@ import type { Device } from '../../src/engine/execution/Device.js';
 import type { StageContext } from '../../src/engine/execution/Run.js';
 import type { SimulatedDevice } from '../../src/engine/execution/SimulatedDevice.js';
 import type { TaskEvent, Tier } from '../../src/engine/execution/Task.js';
-import type { Placement, TierShares } from '../../src/engine/memory/movement.js';
+import type { Placement } from '../../src/engine/memory/movement.js';
 import { requiredMoves } from '../../src/engine/memory/requiredMoves.js';
-import type { TierUsage } from '../../src/engine/schedules/PathRules.js';
+import type { PathRules, TierUsage } from '../../src/engine/schedules/PathRules.js';
+import type { Schedule } from '../../src/engine/schedules/Schedule.js';
 import { squareTokens, type RowId } from '../../src/engine/schedules/Square.js';
 import { validatePath } from '../../src/engine/schedules/validatePath.js';
 import { finishedRows } from '../../src/operators/finishedRows.js';
 import { squares } from '../../src/operators/squares.js';
 import type { Stage } from '../../src/operators/stageInternals.js';
+import { overriding } from './overriding.js';
 import type { Aheads } from './randomPipeline.js';
 import { SIMULATED_BYTES, simulatedMovement, simulatedRun, type SimulatedResult, type SimulatedRow, type SimulatedRun, type SimulatedSetup } from './simulatedRun.js';
 
@@ -20,6 +22,7 @@ const PATIENCE = 50_000;
 
 export interface JudgedSetup extends SimulatedSetup {
   readonly rows: readonly SimulatedRow[];
+  readonly schedule: Schedule;
   readonly placement: Placement;
   readonly pages: number;
   readonly pageTokens: number;
@@ -102,18 +105,27 @@ export function judgePath(given: JudgedSetup, { events, usage, lives, device }: 
 }
 
 /** What look-ahead, the slots and the window allow to be on its way at once. */
-export function stagingBytes({ grid, placement, aheads, window }: Pick<JudgedSetup, 'grid' | 'placement' | 'aheads' | 'window'>, events: readonly TaskEvent[], compute: Tier): Record<Tier, number> {
-  let context = 0;
-  let tokens = 0;
-  for (const { task } of events) {
-    if (task.name !== 'compute') continue;
-    context = Math.max(context, task.rows.reduce((sum, range) => sum + range.firstPosition, 0));
-    tokens = Math.max(tokens, squareTokens(task));
-  }
+export function stagingBytes({ grid, placement, aheads, window }: Pick<JudgedSetup, 'grid' | 'placement' | 'aheads' | 'window'>, events: readonly TaskEvent[], compute: Tier): NonNullable<PathRules['stagingBytes']> {
+  // In order of issue.
+  const issued = [...new Map(events.filter(({ task }) => task.name === 'compute').sort((a, b) => b.id - a.id).map((event) => [`${event.task.pass} ${event.task.layer} ${event.task.slot}`, event])).values()]
+    .sort((a, b) => a.id - b.id)
+    .map(({ task }) => task);
+  const contexts = issued.map(({ rows }) => rows.reduce((sum, range) => sum + range.firstPosition, 0));
+  const loadedTokens = issued.map((task) => (task.layer === 0 ? 0 : squareTokens(task)));
+  const tokens = Math.max(0, ...issued.map(squareTokens));
   const { layerWeights, tokenCache, tokenActivations } = SIMULATED_BYTES;
-  const room: Record<Tier, number> = { gpu: 0, cpu: 0, disk: 0 };
-  const add = (shares: TierShares, bytes: number, count: number, through: (home: Tier) => readonly Tier[]): void => {
-    for (const home of TIERS) for (const tier of through(home)) room[tier] += count * Math.round(bytes * shares[home]);
+  const none = { gpu: 0, cpu: 0, disk: 0 };
+  const room = { weights: { ...none }, cache: { ...none }, activations: { ...none } };
+  /** The most that some squares in a row bring along. */
+  const most = (bytes: number, counts: readonly number[], squaresInRow: number, share: number): number => {
+    const sizes = counts.map((count) => Math.round(bytes * count * share));
+    return Math.max(0, ...sizes.map((_, end) => sizes.slice(Math.max(0, end + 1 - squaresInRow), end + 1).reduce((sum, each) => sum + each, 0)));
+  };
+  const addLoads = (kind: keyof Placement, bytes: number, counts: readonly number[], squaresInRow: number): void => {
+    for (const home of TIERS) for (const tier of way(home, compute)) room[kind][tier] += most(bytes, counts, squaresInRow, placement[kind][home]);
+  };
+  const add = (kind: keyof Placement, bytes: number, count: number, through: (home: Tier) => readonly Tier[]): void => {
+    for (const home of TIERS) for (const tier of through(home)) room[kind][tier] += count * Math.round(bytes * placement[kind][home]);
   };
   const order: readonly Tier[] = ['disk', 'cpu', 'gpu'];
   /** The tiers on the way from one to another, without the first. */
@@ -123,11 +135,11 @@ export function stagingBytes({ grid, placement, aheads, window }: Pick<JudgedSet
   };
   const loaded = (home: Tier): Tier[] => way(home, compute);
   const between = (home: Tier): Tier[] => way(compute, home).slice(0, -1);
-  add(placement.weights, layerWeights, aheads.weights + 1, loaded);
-  add(placement.cache, tokenCache * context, aheads.cache + 1, loaded);
-  add(placement.activations, tokenActivations * tokens, Math.min(aheads.activations + 1, window), loaded);
-  add(placement.cache, tokenCache * tokens, window, between);
-  add(placement.activations, tokenActivations * tokens, grid.slots, (home) => way(compute, home));
+  add('weights', layerWeights, aheads.weights + 1, loaded);
+  addLoads('cache', tokenCache, contexts, aheads.cache + 1);
+  addLoads('activations', tokenActivations, loadedTokens, aheads.activations + 1);
+  add('cache', tokenCache * tokens, window, between);
+  add('activations', tokenActivations * tokens, grid.slots, (home) => way(compute, home));
   return room;
 }
 
@@ -176,24 +188,15 @@ function late(rows: readonly SimulatedRow[], pauses: readonly number[]): AsyncIt
 
 /** Notes, in virtual time, when rows get and lose their memory. */
 function lifeLog(device: Device, clock: SimulatedDevice, lives: Map<RowId, { from: number; until: number }>): Device {
-  return new Proxy(device, {
-    get(target, key) {
-      if (key === 'openRow') {
-        return (...args: Parameters<Device['openRow']>) => {
-          lives.set(args[1], { from: clock.announced, until: Infinity });
-          target.openRow(...args);
-        };
-      }
-      if (key === 'closeRow') {
-        return (...args: Parameters<Device['closeRow']>) => {
-          const life = lives.get(args[1]);
-          if (life) life.until = Math.min(life.until, clock.announced);
-          target.closeRow(...args);
-        };
-      }
-      const value: unknown = Reflect.get(target, key, target);
-      return typeof value === 'function' ? value.bind(target) : value;
+  return overriding<Device>(device, {
+    openRow: (...args) => {
+      lives.set(args[1], { from: clock.announced, until: Infinity });
+      device.openRow(...args);
+    },
+    closeRow: (...args) => {
+      const life = lives.get(args[1]);
+      if (life) life.until = Math.min(life.until, clock.announced);
+      device.closeRow(...args);
     },
   });
 }
-

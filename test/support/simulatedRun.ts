@@ -90,6 +90,7 @@ async function* runRows(rows: SimulatedSetup['rows']): AsyncGenerator<RunRow<Sim
 
 function runRow({ promptTokens, newTokens, endsAfter = Infinity }: SimulatedRow, index: number): RunRow<SimulatedResult> {
   const tokens: number[] = [];
+  let scored = 0;
   return {
     sequence: {
       tokens: new Array<number>(promptTokens).fill(1),
@@ -98,6 +99,7 @@ function runRow({ promptTokens, newTokens, endsAfter = Infinity }: SimulatedRow,
     },
     newTokens,
     accept: (head, row) => {
+      if (newTokens === 0) return (scored += head.scored.get(row)?.length ?? 0) >= promptTokens - 1 ? { index, tokens } : undefined;
       const sampled = head.sampled.get(row);
       if (sampled) tokens.push(sampled.token);
       return tokens.length >= Math.min(newTokens, endsAfter) ? { index, tokens } : undefined;

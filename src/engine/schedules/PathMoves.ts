@@ -13,8 +13,8 @@ export class PathMoves {
 
   add(name: MoveName, { task, timing }: PathRecord): void {
     if (!timing) return;
-    let keys = this.byName.get(name);
-    if (!keys) this.byName.set(name, (keys = new Map()));
+    const keys = this.byName.get(name) ?? new Map<string, TimedMove[]>();
+    this.byName.set(name, keys);
     const key = keyOf(task, name);
     const { from = '?', to = '?', bytes = 0 } = task;
     const list = keys.get(key);

@@ -18,8 +18,11 @@ export interface PathRules {
   /** Most bytes of each tier, and what was in use of them over time. */
   readonly capacityBytes?: Readonly<Record<string, number>>;
   readonly usage?: readonly TierUsage[];
-  /** Most bytes of each tier that loaded weights, cache and activations, and what is on its way elsewhere, may take. */
-  readonly stagingBytes?: Readonly<Record<string, number>>;
+  /**
+   * Most bytes of each tier that weights, cache and hidden states may take which were loaded, or are on their way elsewhere: the buffers
+   * that look-ahead, slots and window ask for.
+   */
+  readonly stagingBytes?: Readonly<Record<'weights' | 'cache' | 'activations', Readonly<Record<string, number>>>>;
   /** When the memory of each row was taken and given back. */
   readonly lives?: ReadonlyMap<RowId, { readonly from: number; readonly until: number }>;
 }

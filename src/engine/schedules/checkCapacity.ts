@@ -3,8 +3,11 @@ import type { PathMoves } from './PathMoves.js';
 import { keyOf, type ComputeSpan, type TimedMove } from './PathRecord.js';
 import type { PathRules } from './PathRules.js';
 
+type Kind = keyof NonNullable<PathRules['stagingBytes']>;
+
 /** Bytes that are on a tier for a time, the end left out. */
 interface Stay {
+  readonly kind: Kind;
   readonly tier: string;
   readonly bytes: number;
   readonly from: number;
@@ -18,9 +21,12 @@ export function checkCapacity(spans: readonly ComputeSpan[], moves: PathMoves, {
     if (capacity !== undefined && usedBytes > capacity) throw new ScheduleError('capacity', `${usedBytes} bytes of ${tier} are in use, it has ${capacity}`);
   }
   if (!stagingBytes) return;
-  for (const [tier, peak] of peaks(stays(spans, moves))) {
-    const capacity = stagingBytes[tier] ?? 0;
-    if (peak > capacity) throw new ScheduleError('capacity', `${peak} bytes are on their way through ${tier} at once, it has room for ${capacity}`);
+  const all = [...stays(spans, moves)];
+  for (const kind of ['weights', 'cache', 'activations'] as const) {
+    for (const [tier, peak] of peaks(all.filter((each) => each.kind === kind))) {
+      const capacity = stagingBytes[kind][tier] ?? 0;
+      if (peak > capacity) throw new ScheduleError('capacity', `${peak} bytes of ${kind} are on their way through ${tier} at once, it has room for ${capacity}`);
+    }
   }
 }
 
@@ -35,16 +41,19 @@ function* stays(spans: readonly ComputeSpan[], moves: PathMoves): Iterable<Stay>
   for (const { square, end } of spans) {
     for (const name of ['load_cache', 'load_activation'] as const) {
       const all = moves.of(name, square);
-      for (const move of all) yield stay(move, onward(move, all)?.end ?? end);
+      for (const move of all) yield stay(name === 'load_cache' ? 'cache' : 'activations', move, onward(move, all)?.end ?? end);
     }
     const cache = moves.of('store_cache', square);
     for (const move of cache) {
       const next = onward(move, cache);
-      if (next) yield stay(move, next.end);
+      if (next) yield stay('cache', move, next.end);
     }
     const hidden = moves.of('store_activation', square);
     const right = moves.of('load_activation', { ...square, layer: square.layer + 1 });
-    for (const move of hidden) yield stay(move, (onward(move, hidden) ?? onward(move, right))?.end ?? ends.get(keyOf({ ...square, layer: square.layer + 1 })) ?? move.end);
+    for (const move of hidden) {
+      const until = (onward(move, hidden) ?? onward(move, right))?.end ?? ends.get(keyOf({ ...square, layer: square.layer + 1 })) ?? move.end;
+      yield stay('activations', move, until);
+    }
   }
 }
 
@@ -56,11 +65,11 @@ function* weightStays(spans: readonly ComputeSpan[], all: readonly TimedMove[]):
   const copies = [...all].sort((a, b) => a.end - b.end);
   for (const move of copies) {
     const next = onward(move, all);
-    if (next) yield stay(move, next.end);
+    if (next) yield stay('weights', move, next.end);
     else {
       const later = copies.find((copy) => copy !== move && sameHop(copy, move) && copy.end >= move.end && copies.indexOf(copy) > copies.indexOf(move));
       const own = users.filter(({ start }) => start >= move.end && start < (later?.end ?? Infinity));
-      yield stay(move, Math.max(move.end, ...own.map(({ end }) => end)));
+      yield stay('weights', move, Math.max(move.end, ...own.map(({ end }) => end)));
     }
   }
 }
@@ -69,8 +78,8 @@ function sameHop(a: TimedMove, b: TimedMove): boolean {
   return a.from === b.from && a.to === b.to && a.bytes === b.bytes;
 }
 
-function stay({ to, bytes, start }: TimedMove, until: number): Stay {
-  return { tier: to, bytes, from: start, until };
+function stay(kind: Kind, { to, bytes, start }: TimedMove, until: number): Stay {
+  return { kind, tier: to, bytes, from: start, until };
 }
 
 /** The move that takes what this one brought further. */

@@ -69,8 +69,8 @@ function checkStores({ square, end }: ComputeSpan, name: MoveName, moves: PathMo
 }
 
 function stored<Key>(all: Map<Key, StoredAt>, key: Key): StoredAt {
-  let found = all.get(key);
-  if (!found) all.set(key, (found = new Map()));
+  const found = all.get(key) ?? new Map<string, number>();
+  all.set(key, found);
   return found;
 }
 

@@ -30,8 +30,8 @@ export function validatePath(
 ): void {
   const moves = new PathMoves();
   const spans = spansOf(records, moves);
-  checkOrder(grid, rows, spans, endedEarly);
   for (const span of spans) checkComputeParts(grid, span);
+  checkOrder(grid, rows, spans, endedEarly);
   checkMoves(spans, moves, rules.moves);
   if (rules.lives) checkLives(records, rules.lives);
   checkCapacity(spans, moves, rules);

@@ -1,0 +1,84 @@
+import { describe, expect, test } from '@jest/globals';
+import { SimulatedDevice } from '../../../src/engine/execution/SimulatedDevice.js';
+import type { Task, TaskEvent } from '../../../src/engine/execution/Task.js';
+import { WeightRing } from '../../../src/engine/execution/WeightRing.js';
+import { randomNumbers } from '../../support/randomSchedule.js';
+
+interface Load {
+  readonly buffer: number;
+  readonly layer: number;
+  readonly event: TaskEvent;
+  readonly readers: TaskEvent[];
+}
+
+const task = (name: 'load_weight' | 'compute', layer: number): Task => ({ run: 1, name, queue: name === 'compute' ? 'cpu-compute' : 'disk-read', pass: 0, layer, slot: 0, rows: [], bytes: 0 });
+
+/** Layers go through a ring's buffers, each read by some tasks, on a device that keeps no order but that of events; turns of the event loop pass in between. */
+async function play(ring: WeightRing, seed: number): Promise<Load[]> {
+  const random = randomNumbers(seed);
+  const below = (count: number): number => Math.floor(random() * count);
+  const device = new SimulatedDevice({ unordered: true, duration: () => 1 + below(20), burst: 1 + below(4) });
+  const loads: Load[] = [];
+  for (let step = 0; step < 30; step++) {
+    const layer = step % 5;
+    const { buffer, after } = ring.take(layer);
+    const event = device.submit(task('load_weight', layer), after);
+    ring.filledBy(buffer, event);
+    const load: Load = { buffer, layer, event, readers: [] };
+    loads.push(load);
+    for (let reader = below(4); reader >= 0; reader--) {
+      const found = ring.find(layer);
+      const reading = device.submit(task('compute', layer), found?.load ? [found.load] : []);
+      if (found) ring.readBy(found.buffer, reading);
+      load.readers.push(reading);
+    }
+    for (let turn = below(6); turn > 0; turn--) await new Promise((resolve) => setImmediate(resolve));
+  }
+  await device.close();
+  return loads;
+}
+
+/** Loads that overwrite a buffer while something reads it, or while it is being filled, and readers that come before what they read. */
+function overlaps(loads: readonly Load[]): number {
+  let count = 0;
+  const start = ({ timing }: TaskEvent): number => timing?.start ?? NaN;
+  const end = ({ timing }: TaskEvent): number => timing?.end ?? NaN;
+  loads.forEach(({ buffer, event, readers }, index) => {
+    if (readers.some((reader) => start(reader) < end(event))) count++;
+    const next = loads.slice(index + 1).find((later) => later.buffer === buffer);
+    if (next && [event, ...readers].some((user) => start(next.event) < end(user))) count++;
+  });
+  return count;
+}
+
+class ForgetsReaders extends WeightRing {
+  override readBy(): void {
+    // Nothing is noted.
+  }
+}
+
+class ForgetsLoads extends WeightRing {
+  override filledBy(): void {
+    // Nothing is noted.
+  }
+}
+
+class WaitsForNothing extends WeightRing {
+  override take(layer: number): ReturnType<WeightRing['take']> {
+    return { ...super.take(layer), after: [] };
+  }
+}
+
+describe('WeightRing in time', () => {
+  const seeds = Array.from({ length: 30 }, (_, seed) => seed);
+
+  test('never overwrites what is in use, and nobody reads what has not come', async () => {
+    for (const seed of seeds) expect(overlaps(await play(new WeightRing(1 + (seed % 3)), seed))).toBe(0);
+  });
+
+  test.each([ForgetsReaders, ForgetsLoads, WaitsForNothing])('and that would be noticed: %p', async (Mutant) => {
+    let noticed = 0;
+    for (const seed of seeds) noticed += overlaps(await play(new Mutant(1 + (seed % 3)), seed)) > 0 ? 1 : 0;
+    expect(noticed).toBeGreaterThan(seeds.length / 2);
+  });
+});

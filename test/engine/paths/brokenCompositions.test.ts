@@ -1,0 +1,106 @@
+import { describe, expect, test } from '@jest/globals';
+import { lastValueFrom, toArray } from 'rxjs';
+import type { StageContext } from '../../../src/engine/execution/Run.js';
+import { ALL_ON_CPU, type Placement } from '../../../src/engine/memory/movement.js';
+import { diagonalBlock } from '../../../src/engine/schedules/diagonalBlock.js';
+import { ScheduleError, type PathConstraint } from '../../../src/errors/ScheduleError.js';
+import { compute } from '../../../src/operators/compute.js';
+import { loadActivation } from '../../../src/operators/loadActivation.js';
+import { loadCache } from '../../../src/operators/loadCache.js';
+import { loadWeight } from '../../../src/operators/loadWeight.js';
+import { overlap } from '../../../src/operators/overlap.js';
+import { serialize } from '../../../src/operators/serialize.js';
+import type { Stage } from '../../../src/operators/stageInternals.js';
+import { storeActivation } from '../../../src/operators/storeActivation.js';
+import { storeCache } from '../../../src/operators/storeCache.js';
+import { synchronize } from '../../../src/operators/synchronize.js';
+import { overriding } from '../../support/overriding.js';
+import { inTime, judgedRun, judgeResults, runAndJudge, type JudgedSetup } from '../../support/judgedRun.js';
+
+type StageMaker = (run: StageContext) => Stage;
+
+const STAGES = { loadWeight, loadCache, loadActivation, compute, storeActivation, storeCache, synchronize } satisfies Record<string, StageMaker>;
+type StageName = keyof typeof STAGES;
+const ORDER: readonly StageName[] = ['loadWeight', 'loadCache', 'loadActivation', 'compute', 'storeActivation', 'storeCache', 'synchronize'];
+const HALVES = { gpu: 0, cpu: 0.5, disk: 0.5 };
+
+function composed(names: readonly StageName[], how: typeof overlap = overlap): StageMaker {
+  return (run) => how(...names.map((name) => STAGES[name](run)));
+}
+
+const without = (name: StageName): StageName[] => ORDER.filter((each) => each !== name);
+
+/** The stages with one of them standing right behind another. */
+function behind(name: StageName, other: StageName): StageName[] {
+  return without(name).flatMap((each) => (each === other ? [each, name] : [each]));
+}
+
+function setup(pipeline: StageMaker, placement: Placement): JudgedSetup {
+  return {
+    grid: { layers: 3, slots: 2, rowsPerSlot: 2, tokensPerSquare: 8 },
+    rows: Array.from({ length: 9 }, (_, index) => ({ promptTokens: 1 + (index % 4), newTokens: 1 + (index % 3) })),
+    schedule: diagonalBlock(),
+    placement,
+    pages: 40,
+    pageTokens: 4,
+    window: 8,
+    aheads: { weights: 1, cache: 1, activations: 1 },
+    pipeline,
+    simulation: { duration: ({ name }) => (name === 'compute' ? 2 : 3) },
+  };
+}
+
+const ALL_HALVES: Placement = { weights: HALVES, cache: HALVES, activations: HALVES };
+
+describe('a composition', () => {
+  test.each<[string, readonly StageName[], PathConstraint]>([
+    ['without loadWeight', without('loadWeight'), 'inputs-on-device'],
+    ['without loadCache', without('loadCache'), 'inputs-on-device'],
+    ['without loadActivation', without('loadActivation'), 'inputs-on-device'],
+    ['without compute', without('compute').filter((name) => !name.startsWith('store')), 'complete'],
+    ['without storeActivation', without('storeActivation'), 'lifetime'],
+    ['without storeCache', without('storeCache'), 'lifetime'],
+    ['without synchronize', without('synchronize'), 'lifetime'],
+    ['of nothing', [], 'complete'],
+    ['with loadWeight behind compute', behind('loadWeight', 'compute'), 'inputs-on-device'],
+    ['with loadCache behind compute', behind('loadCache', 'compute'), 'inputs-on-device'],
+    ['with loadActivation behind compute', behind('loadActivation', 'compute'), 'inputs-on-device'],
+    ['with storeActivation before compute', ['loadWeight', 'loadCache', 'loadActivation', 'storeActivation', 'compute', 'storeCache', 'synchronize'], 'lifetime'],
+    ['with storeCache before compute', ['loadWeight', 'loadCache', 'loadActivation', 'storeCache', 'compute', 'storeActivation', 'synchronize'], 'lifetime'],
+    ['with synchronize before the stores', ['loadWeight', 'loadCache', 'loadActivation', 'compute', 'synchronize', 'storeActivation', 'storeCache'], 'lifetime'],
+    ['with synchronize first', ['synchronize', ...without('synchronize')], 'lifetime'],
+  ])('%s is refused with the constraint while it runs, and everything is given back', async (_, names, constraint) => {
+    for (const how of [overlap, serialize]) {
+      const judged = judgedRun(setup(composed(names, how), ALL_HALVES));
+      const outcome = await inTime(lastValueFrom(judged.results$.pipe(toArray()))).catch((error: unknown) => error);
+      expect(outcome).toBeInstanceOf(ScheduleError);
+      expect(outcome).toMatchObject({ constraint });
+      await inTime(judged.run.drained);
+      expect(judged.pool.used).toBe(0);
+    }
+  });
+
+  test.each<[StageName, Placement]>([
+    ['loadWeight', { ...ALL_HALVES, weights: ALL_ON_CPU.weights }],
+    ['loadCache', { ...ALL_HALVES, cache: ALL_ON_CPU.cache }],
+    ['storeCache', { ...ALL_HALVES, cache: ALL_ON_CPU.cache }],
+    ['loadActivation', { ...ALL_HALVES, activations: ALL_ON_CPU.activations }],
+    ['storeActivation', { ...ALL_HALVES, activations: ALL_ON_CPU.activations }],
+  ])('may leave %s out where it would have nothing to move', async (name, placement) => {
+    await runAndJudge(setup(composed(without(name)), placement));
+  });
+
+  test('of stages of one\'s own that forget what compute waits for is refused by its trace', async () => {
+    await runAndJudge(setup(pipelineWith(loadWeight), ALL_HALVES));
+    const careless: StageMaker = (run) => loadWeight(overriding(run, { issueMoves: (...moves) => { run.issueMoves(...moves); return []; } }));
+    const given = setup(pipelineWith(careless), ALL_HALVES);
+    await expect(runAndJudge(given)).rejects.toMatchObject({ constraint: 'inputs-on-device' });
+    // Nothing but the trace can know: the rows themselves come out complete on a simulated device.
+    const judged = judgedRun(given);
+    judgeResults(given.rows, await lastValueFrom(judged.results$.pipe(toArray())));
+  });
+});
+
+function pipelineWith(weights: StageMaker): StageMaker {
+  return (run) => overlap(weights(run), loadCache(run), loadActivation(run), compute(run), storeActivation(run), storeCache(run), synchronize(run));
+}
