@@ -27,6 +27,7 @@ struct Pass {
   Activations& activations;
   Scratch& scratch;
   bool measuring = false;
+  float keepKeys = 1;                 // below 1: sparse attention (AttentionShape::keep)
   const uint8_t* streamed = nullptr;  // the buffer that holds what streams of the layer at hand, if anything does
 
   size_t tokens() const { return batch.tokens.size(); }
@@ -103,6 +104,6 @@ void feedForward(const Pass& pass, const LayerWeights& layer, const float* input
 void feedForwardExperts(const Pass& pass, const LayerWeights& layer, const float* input, float* output);
 
 // Scratch bytes that the largest batch within the limits needs in its hungriest part. Computes nothing.
-size_t measureScratch(const DecoderSpec& spec, const Weights& weights, const PagePool& cache, const Compute& compute, const Limits& limits);
+size_t measureScratch(const DecoderSpec& spec, const Weights& weights, const PagePool& cache, const Compute& compute, const Limits& limits, float keepKeys = 1);
 
 }  // namespace spillway

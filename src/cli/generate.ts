@@ -116,7 +116,7 @@ function rowOptions(flags: GenerateFlags): GenerateOptions {
 }
 
 function jobOptions(flags: GenerateFlags): JobOptions {
-  const { input, output, inputFormat, carryFields, resume, retryErrors, overwrite, precision } = flags;
+  const { input, output, inputFormat, carryFields, resume, retryErrors, overwrite, precision, compressCache, sparseAttention } = flags;
   return {
     input: input === '-' ? readRows(process.stdin, { format: inputFormat, carryFields, name: 'standard input' }) : input,
     output: output === '-' ? process.stdout : output,
@@ -125,7 +125,7 @@ function jobOptions(flags: GenerateFlags): JobOptions {
     resume,
     retryErrors,
     overwrite,
-    identity: { precision },
+    identity: { precision, ...(compressCache !== 'none' && { compressCache }), ...(sparseAttention < 1 && { sparseAttention }) },
   };
 }
 

@@ -29,6 +29,8 @@ export interface SettledOptions {
   readonly streamedBytes: readonly number[];
   readonly threads: number;
   readonly precision: 'default' | 'float32';
+  readonly compressCache: 'none' | '8bit' | '4bit';
+  readonly sparseAttention: number;
 }
 
 const PAGE_TOKENS = 32;
@@ -42,6 +44,7 @@ const LEAST_ROW_TOKENS = 512;
 const WEIGHT_BUFFERS = 2;
 /** While weights stream, a row's cache is provided for up to this many tokens; memory beyond it keeps weights. */
 const STREAMED_ROW_TOKENS = 512;
+const COMPRESSED_CACHE = { '8bit': 'q8', '4bit': 'q4' } as const;
 const INSTRUCTION_SETS: readonly InstructionSet[] = ['scalar', 'avx2', 'avx512'];
 
 /**
@@ -57,6 +60,13 @@ export async function openRuntime(source: ModelSource, options: EngineOptions): 
   }
   const precision = options.precision ?? 'default';
   if (!['default', 'float32'].includes(precision)) throw new UsageError(`precision: found ${JSON.stringify(precision)}, expected default or float32`);
+  const compressCache = options.compressCache ?? 'none';
+  if (!['none', '8bit', '4bit'].includes(compressCache)) throw new UsageError(`compressCache: found ${JSON.stringify(compressCache)}, expected none, 8bit or 4bit`);
+  const plainCache = precision === 'float32' ? 'f32' : 'f16';
+  const sparseAttention = options.sparseAttention ?? 1;
+  if (typeof sparseAttention !== 'number' || !(sparseAttention > 0 && sparseAttention <= 1)) {
+    throw new UsageError(`sparseAttention: found ${JSON.stringify(sparseAttention)}, expected a number above 0 and at most 1`);
+  }
   const threads = whole('threads', options.threads, machine.processors, 1024);
   const rowsPerSlot = whole('batchSize', options.batchSize, BATCH_SIZE, 4096);
   const slots = whole('batches', options.batches, 1, 256);
@@ -70,7 +80,8 @@ export async function openRuntime(source: ModelSource, options: EngineOptions): 
     precision,
     threads,
     instructionSet,
-    cache: { type: precision === 'float32' ? 'f32' : 'f16', pageTokens: PAGE_TOKENS, pages },
+    cache: { type: compressCache === 'none' ? plainCache : COMPRESSED_CACHE[compressCache], pageTokens: PAGE_TOKENS, pages },
+    ...(sparseAttention < 1 && { sparseAttention }),
     limits: { tokensPerSquare, rowsPerSquare: rowsPerSlot },
     ...(weights && { weights }),
   });
@@ -98,6 +109,8 @@ export async function openRuntime(source: ModelSource, options: EngineOptions): 
         streamedBytes: streamed,
         threads,
         precision,
+        compressCache,
+        sparseAttention,
       },
     };
   };
