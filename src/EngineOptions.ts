@@ -7,6 +7,16 @@ export interface EngineOptions {
   readonly model: string;
   /** `default`: activations rounded to 8 bits for products with quantised weights; `float32`: all in float32, for checking, slower. */
   readonly precision?: 'default' | 'float32';
+  /**
+   * Keys and values rounded to so many bits, in groups of 64 elements with a scale and a minimum each: the cache takes 4.5 or 8.5 bits an element instead
+   * of 16 (32 with precision `float32`). Changes results. Default `none`.
+   */
+  readonly compressCache?: 'none' | '8bit' | '4bit';
+  /**
+   * Each generated token takes the values of this share of the tokens before it, those that score highest; prompts are dense, texts that are scored are
+   * not. Above 0, at most 1. Changes results. Default 1: all.
+   */
+  readonly sparseAttention?: number;
   /** Cap on the process's resident memory. Default: what the machine or its cgroup has free, less a margin. */
   readonly cpuMemory?: Size;
   /** Compute threads. Default: the processors that this process may use. */

@@ -102,9 +102,11 @@ RuntimeOptions parseRuntimeOptions(const Napi::Value& value) {
                                              : readWord<InstructionSet>(set, "instructionSet",
                                                                         {{"scalar", InstructionSet::Scalar}, {"avx2", InstructionSet::Avx2}, {"avx512", InstructionSet::Avx512}});
   const Napi::Object cache = readObject(object.Get("cache"), "cache");
-  options.cacheType = readWord<CacheType>(cache.Get("type"), "cache.type", {{"f32", CacheType::F32}, {"f16", CacheType::F16}});
+  options.cacheType = readWord<CacheType>(cache.Get("type"), "cache.type", {{"f32", CacheType::F32}, {"f16", CacheType::F16}, {"q8", CacheType::Q8}, {"q4", CacheType::Q4}});
   options.pageTokens = count(cache, "pageTokens", "cache.");
   options.pages = count(cache, "pages", "cache.");
+  const Napi::Value sparse = object.Get("sparseAttention");
+  if (!sparse.IsUndefined()) options.keepKeys = readFloat(sparse, "sparseAttention");
   const Napi::Object limits = readObject(object.Get("limits"), "limits");
   options.limits = {count(limits, "tokensPerSquare", "limits."), count(limits, "rowsPerSquare", "limits.")};
   options.weights = parseStoredWeights(object.Get("weights"));

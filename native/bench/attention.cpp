@@ -1,11 +1,14 @@
-// Attention alone, in the shape of SmolLM2-135M by default: decode (one token a row) and prefill (all tokens of one row).
+// Attention alone, in the shape of SmolLM2-135M by default, for every type of cache: decode (one token a row), decode with a tenth of the values
+// (sparse), and prefill (all tokens of one row).
 //   attention [rows=64] [context=300] [heads=9] [kvHeads=3] [headDim=64] [pageTokens=64] [threads=1]
-// Decode goes through as many layers' pages as the model has, so that keys and values come from memory and not from a cache.
+// Decode goes through as many layers' pages as the model has, so that keys and values come from memory and not from a cache. Types take turns, five
+// times over, so that a busy neighbour slows all of them; the last column is the speed as a multiple of f16 in the same turn (median).
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <random>
 #include <vector>
 
@@ -48,40 +51,85 @@ struct Cache {
   std::vector<const uint8_t*> pages;
 };
 
-void measure(InstructionSet set, CacheType type, const Settings& s, bool prefill) {
-  ThreadPool pool(s.threads);
-  const Compute compute{kernelsFor(set), pool, Precision::Default};
-  const CacheLayout layout{type, s.kvHeads, s.headDim, s.pageTokens};
-  const AttentionShape shape{s.heads, 1.0f / std::sqrt(static_cast<float>(s.headDim)), 0, nullptr, false};
-  const size_t layers = prefill ? 1 : kLayers, rows = prefill ? 1 : s.rows;
-  Cache cache(compute.kernels, layout, layers, rows, s.context);
-  const size_t stride = static_cast<size_t>(s.heads) * s.headDim;
-  const uint32_t tokens = prefill ? s.context : 1;
-  const std::vector<float> queries = randomFloats(rows * tokens * stride);
-  std::vector<float> outputs(queries.size());
-  std::vector<uint8_t> block(attentionScratchBytes(layout, s.heads, rows, s.threads) + 64);
-  void* aligned = block.data() + (64 - reinterpret_cast<uintptr_t>(block.data()) % 64) % 64;
+enum class Kind { Decode, Sparse, Prefill };
+const char* const kKindNames[] = {"decode", "sparse", "prefill"};
+constexpr CacheType kTypes[] = {CacheType::F16, CacheType::F32, CacheType::Q8, CacheType::Q4};
+const char* const kTypeNames[] = {"f32", "f16", "q8", "q4"};  // by value
+constexpr size_t kTurns = 5;
 
-  std::vector<double> times;
-  for (int repeat = 0; repeat < 9; repeat++) {
+class Measurement {
+ public:
+  Measurement(InstructionSet set, CacheType type, Kind kind, const Settings& s)
+      : kind_(kind),
+        settings_(s),
+        pool_(s.threads),
+        compute_{kernelsFor(set), pool_, Precision::Default},
+        layout_{type, s.kvHeads, s.headDim, s.pageTokens},
+        shape_{s.heads, 1.0f / std::sqrt(static_cast<float>(s.headDim)), 0, nullptr, false, kind == Kind::Sparse ? 0.1f : 1.0f},
+        layers_(kind == Kind::Prefill ? 1 : kLayers),
+        rows_(kind == Kind::Prefill ? 1 : s.rows),
+        tokens_(kind == Kind::Prefill ? s.context : 1),
+        stride_(static_cast<size_t>(s.heads) * s.headDim),
+        cache_(compute_.kernels, layout_, layers_, rows_, s.context),
+        queries_(randomFloats(rows_ * tokens_ * stride_)),
+        outputs_(queries_.size()),
+        block_(attentionScratchBytes(layout_, s.heads, rows_, s.threads, s.context) + 64) {}
+
+  // Seconds a token and layer.
+  double run() {
+    void* aligned = block_.data() + (64 - reinterpret_cast<uintptr_t>(block_.data()) % 64) % 64;
     const double start = secondsNow();
-    for (size_t layer = 0; layer < layers; layer++) {
-      Scratch scratch(aligned, block.size() - 64);
+    for (size_t layer = 0; layer < layers_; layer++) {
+      Scratch scratch(aligned, block_.size() - 64);
       std::vector<AttentionRow> ranges;
-      for (size_t row = 0; row < rows; row++)
-        ranges.push_back({&queries[row * tokens * stride], &outputs[row * tokens * stride], s.context - tokens, tokens, &cache.pages[(layer * rows + row) * cache.pagesPerRow]});
-      attend(compute, layout, shape, ranges.data(), rows, stride, stride, scratch);
+      for (size_t row = 0; row < rows_; row++)
+        ranges.push_back({&queries_[row * tokens_ * stride_], &outputs_[row * tokens_ * stride_], settings_.context - tokens_, tokens_,
+                          &cache_.pages[(layer * rows_ + row) * cache_.pagesPerRow]});
+      attend(compute_, layout_, shape_, ranges.data(), rows_, stride_, stride_, scratch);
     }
-    times.push_back(secondsNow() - start);
+    return (secondsNow() - start) / static_cast<double>(layers_ * rows_ * tokens_);
   }
-  std::nth_element(times.begin(), times.begin() + 4, times.end());
-  const double seconds = times[4] / static_cast<double>(layers * rows * tokens);  // a token and layer
-  const double seen = prefill ? (s.context + 1) / 2.0 : s.context;
-  const double operations = 4.0 * s.heads * s.headDim * seen;
-  std::printf("%-6s %-3s %-7s %7.2f us a token of %zu layers, %6.1f GFLOP/s", instructionSetName(set), type == CacheType::F16 ? "f16" : "f32",
-              prefill ? "prefill" : "decode", seconds * kLayers * 1e6, kLayers, operations / seconds / 1e9);
-  if (!prefill) std::printf(", %5.1f GB/s of keys and values", 2.0 * s.kvHeads * s.headDim * seen * (type == CacheType::F16 ? 2 : 4) / seconds / 1e9);
-  std::printf("\n");
+  double seen() const { return kind_ == Kind::Prefill ? (settings_.context + 1) / 2.0 : settings_.context; }
+  double operations() const { return 4.0 * settings_.heads * settings_.headDim * seen(); }
+  double bytes() const { return static_cast<double>(cachePageBytes(layout_)) / layout_.pageTokens * seen(); }
+
+ private:
+  Kind kind_;
+  Settings settings_;
+  ThreadPool pool_;
+  Compute compute_;
+  CacheLayout layout_;
+  AttentionShape shape_;
+  size_t layers_, rows_;
+  uint32_t tokens_;
+  size_t stride_;
+  Cache cache_;
+  std::vector<float> queries_, outputs_;
+  std::vector<uint8_t> block_;
+};
+
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
+  return values[values.size() / 2];
+}
+
+void measure(InstructionSet set, Kind kind, const Settings& s) {
+  std::vector<std::unique_ptr<Measurement>> measurements;
+  for (CacheType type : kTypes) measurements.push_back(std::make_unique<Measurement>(set, type, kind, s));
+  std::vector<std::vector<double>> seconds(measurements.size()), ratios(measurements.size());
+  for (const auto& measurement : measurements) measurement->run();  // warms up
+  for (size_t turn = 0; turn < kTurns; turn++)
+    for (size_t i = 0; i < measurements.size(); i++) {
+      seconds[i].push_back(measurements[i]->run());
+      ratios[i].push_back(seconds[0].back() / seconds[i].back());
+    }
+  for (size_t i = 0; i < measurements.size(); i++) {
+    const double each = median(seconds[i]);
+    std::printf("%-6s %-3s %-7s %8.2f us a token of %zu layers, %6.1f GFLOP/s, ", instructionSetName(set), kTypeNames[static_cast<int>(kTypes[i])],
+                kKindNames[static_cast<int>(kind)], each * kLayers * 1e6, kLayers, measurements[i]->operations() / each / 1e9);
+    if (kind == Kind::Decode) std::printf("%5.1f GB/s of keys and values, ", measurements[i]->bytes() / each / 1e9);
+    std::printf("%.2f times f16\n", median(ratios[i]));
+  }
 }
 
 }  // namespace
@@ -91,8 +139,7 @@ int main(int argc, char** argv) {
   const Settings settings = {argument(1, 64), argument(2, 300), argument(3, 9), argument(4, 3), argument(5, 64), argument(6, 64), argument(7, 1)};
   for (InstructionSet set : {InstructionSet::Avx512, InstructionSet::Avx2}) {
     if (!machineHas(set)) continue;
-    for (CacheType type : {CacheType::F16, CacheType::F32})
-      for (bool prefill : {false, true}) measure(set, type, settings, prefill);
+    for (Kind kind : {Kind::Decode, Kind::Sparse, Kind::Prefill}) measure(set, kind, settings);
   }
   return 0;
 }

@@ -46,6 +46,9 @@ RuntimeOptions checked(RuntimeOptions&& options) {
   if (options.pageTokens < 16 || options.pageTokens > 256 || (options.pageTokens & (options.pageTokens - 1)) != 0) {
     throw Error(ErrorCode::InvalidArgument, "cache.pageTokens: found " + std::to_string(options.pageTokens) + ", expected 16, 32, 64, 128 or 256");
   }
+  if (!(options.keepKeys > 0 && options.keepKeys <= 1)) {
+    throw Error(ErrorCode::InvalidArgument, "sparseAttention: found " + std::to_string(options.keepKeys) + ", expected above 0 and at most 1");
+  }
   if (!machineHas(options.instructionSet)) {
     throw Error(ErrorCode::InvalidArgument, std::string("instructionSet: found ") + instructionSetName(options.instructionSet) +
                                                 ", expected one that this machine has, such as " + instructionSetName(bestInstructionSet()));
@@ -86,7 +89,7 @@ Model::Model(RuntimeOptions&& options)
       cache_(layoutOf(options_), options_.decoder.layers, options_.pages),
       pool_(options_.threads),
       compute_{kernelsFor(options_.instructionSet), pool_, options_.precision},
-      scratchBytes_(measureScratch(options_.decoder, weights_, cache_, compute_, options_.limits, keepsKeys(options_))) {
+      scratchBytes_(measureScratch(options_.decoder, weights_, cache_, compute_, options_.limits, keepsKeys(options_), options_.keepKeys)) {
   if (options_.spill && uint64_t(options_.decoder.layers) * options_.spill->pages > kMostSpillBytes / DirectFile::aligned(cache_.pageBytes())) {
     throw Error(ErrorCode::Memory, "the spill file's bytes overflow");
   }
@@ -182,7 +185,7 @@ std::unique_ptr<TaskResult> Model::compute(ComputePart part, uint32_t layer, con
   Scratch scratch(scratch_.data(), scratch_.bytes());
   std::optional<WeightBuffers::Use> use;
   if (buffer != kNoBuffer) use.emplace(buffers_, static_cast<uint32_t>(buffer), layer);
-  Pass pass{options_.decoder, weights_, cache_, compute_, batch, activations, scratch, false, use ? use->data() : nullptr};
+  Pass pass{options_.decoder, weights_, cache_, compute_, batch, activations, scratch, false, options_.keepKeys, use ? use->data() : nullptr};
   switch (part) {
     case ComputePart::Embed: embed(pass); return nullptr;
     case ComputePart::Project: project(pass, layer); return nullptr;

@@ -27,6 +27,7 @@ struct Pass {
   Activations& activations;
   Scratch& scratch;
   bool measuring = false;
+  float keepKeys = 1;                 // below 1: sparse attention (AttentionShape::keep)
   const uint8_t* streamed = nullptr;  // the buffer that holds what streams of the layer at hand, if anything does
   uint8_t* staged = nullptr;          // the staging buffer of the square at hand, if it has pages to stage
   size_t stagedBytes = 0;             // of a place in it
@@ -110,6 +111,6 @@ void feedForwardExperts(const Pass& pass, const LayerWeights& layer, const float
 
 // Scratch bytes that the largest batch within the limits needs in its hungriest part. Computes nothing. keepsKeys: see Activations.
 size_t measureScratch(const DecoderSpec& spec, const Weights& weights, const PagePool& cache, const Compute& compute, const Limits& limits,
-                      bool keepsKeys);
+                      bool keepsKeys, float keepKeys = 1);
 
 }  // namespace spillway

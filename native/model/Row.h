@@ -17,7 +17,7 @@ struct RowOptions {
 
 struct Row {
   explicit Row(RowOptions&& options)
-      : tokens(std::move(options.tokens)), capacityTokens(options.capacityTokens), sampling(options.sampling), logprobs(options.logprobs) {
+      : tokens(std::move(options.tokens)), promptTokens(static_cast<uint32_t>(tokens.size())), capacityTokens(options.capacityTokens), sampling(options.sampling), logprobs(options.logprobs) {
     tokens.reserve(capacityTokens);
   }
 
@@ -27,6 +27,7 @@ struct Row {
   }
 
   std::vector<int32_t> tokens;  // touched by the compute queue alone once the row exists
+  const uint32_t promptTokens;  // given when the row was made
   const uint32_t capacityTokens;
   const SamplingParameters sampling;
   const int32_t logprobs;

@@ -58,6 +58,7 @@ struct RuntimeOptions {
   uint32_t threads = 1;
   InstructionSet instructionSet = InstructionSet::Scalar;
   CacheType cacheType = CacheType::F32;
+  float keepKeys = 1;  // above 0; below 1: sparse attention
   uint32_t pageTokens = 32;
   uint32_t pages = 1;
   Limits limits;

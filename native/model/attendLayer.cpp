@@ -7,7 +7,8 @@ void attendLayer(const Pass& pass, size_t layer) {
   const Batch& batch = pass.batch;
   if (pass.measuring) {
     const size_t mark = pass.scratch.used();
-    pass.scratch.take<uint8_t>(attentionScratchBytes(pass.cache.layout(), spec.heads, batch.ranges.size(), pass.compute.pool.threads()));
+    pass.scratch.take<uint8_t>(attentionScratchBytes(pass.cache.layout(), spec.heads, batch.ranges.size(), pass.compute.pool.threads(),
+                                                     pass.keepKeys < 1 ? spec.contextTokens : 0));
     pass.scratch.release(mark);
     return;
   }
@@ -16,10 +17,12 @@ void attendLayer(const Pass& pass, size_t layer) {
   for (size_t r = 0; r < batch.ranges.size(); r++) {
     const BatchRange& range = batch.ranges[r];
     float* queries = pass.activations.queries + size_t(range.firstToken) * spec.queryWidth();
-    batch.attentionRows[r] = {queries, queries, range.firstPosition, range.tokens, batch.pagePointers.data() + range.firstPage};
+    // Prompts are dense. A text that is scored counts as if it had been generated, token by token.
+    const uint32_t denseBefore = range.mode == HeadMode::Score ? 0 : range.row->promptTokens;
+    batch.attentionRows[r] = {queries, queries, range.firstPosition, range.tokens, batch.pagePointers.data() + range.firstPage, denseBefore};
   }
   const float* slopes = spec.position == PositionKind::Alibi ? spec.alibiSlopes.data() : nullptr;
-  const AttentionShape shape{spec.heads, spec.attentionScale, spec.layerSpecs[layer].window, slopes, spec.alibiRoundToBfloat16};
+  const AttentionShape shape{spec.heads, spec.attentionScale, spec.layerSpecs[layer].window, slopes, spec.alibiRoundToBfloat16, pass.keepKeys};
   attend(pass.compute, pass.cache.layout(), shape, batch.attentionRows.data(), batch.attentionRows.size(), spec.queryWidth(), spec.queryWidth(), pass.scratch);
 }
 

@@ -1,9 +1,11 @@
 // Random rows of queries, keys and values with a paged cache each, and attention over them: by the kernels, and by a plain reference.
 #pragma once
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <random>
 #include <string>
 #include <vector>
@@ -13,17 +15,30 @@
 
 namespace spillway {
 
+constexpr CacheType kCacheTypes[] = {CacheType::F32, CacheType::F16, CacheType::Q8, CacheType::Q4};
+
+inline const char* cacheTypeName(CacheType type) {
+  switch (type) {
+    case CacheType::F32: return "f32";
+    case CacheType::F16: return "f16";
+    case CacheType::Q8: return "q8";
+    default: return "q4";
+  }
+}
+
 struct AttentionCase {
   CacheLayout layout;
   uint32_t heads;
   uint32_t window;
   bool alibi;
   bool rounded;
+  float keep = 1.0f;
+  uint32_t denseBefore = 0;
 
   std::string name() const {
-    return std::string(layout.type == CacheType::F16 ? "f16" : "f32") + " heads " + std::to_string(heads) + "/" + std::to_string(layout.kvHeads) + " of " +
+    return std::string(cacheTypeName(layout.type)) + " heads " + std::to_string(heads) + "/" + std::to_string(layout.kvHeads) + " of " +
            std::to_string(layout.headDim) + ", pages of " + std::to_string(layout.pageTokens) + ", window " + std::to_string(window) +
-           (alibi ? rounded ? ", rounded alibi" : ", alibi" : "");
+           (alibi ? rounded ? ", rounded alibi" : ", alibi" : "") + (keep < 1 ? ", keeping " + std::to_string(keep) : "");
   }
   std::vector<float> slopes() const {
     std::vector<float> values;
@@ -44,7 +59,7 @@ inline std::vector<float> randomNumbers(size_t n, unsigned seed) {
 class TestRow {
  public:
   TestRow(const AttentionCase& c, uint32_t tokens, unsigned seed)
-      : tokens(tokens), queryWidth(c.heads * c.layout.headDim), keyWidth(c.layout.kvHeads * c.layout.headDim), layout_(c.layout) {
+      : tokens(tokens), queryWidth(c.heads * c.layout.headDim), keyWidth(c.layout.kvHeads * c.layout.headDim), denseBefore(c.denseBefore), layout_(c.layout) {
     queries = randomNumbers(tokens * queryWidth, 3 * seed);
     keys = randomNumbers(tokens * keyWidth, 3 * seed + 1);
     values = randomNumbers(tokens * keyWidth, 3 * seed + 2);
@@ -66,10 +81,11 @@ class TestRow {
     for (; stored_ < upTo; stored_++)
       cacheStore(kernels, layout_, memory_[stored_ / layout_.pageTokens].get(), stored_ % layout_.pageTokens, &keys[stored_ * keyWidth], &values[stored_ * keyWidth]);
   }
-  AttentionRow range(uint32_t first, uint32_t count, float* outputs) const { return {&queries[first * queryWidth], outputs, first, count, pages.data()}; }
+  AttentionRow range(uint32_t first, uint32_t count, float* outputs) const { return {&queries[first * queryWidth], outputs, first, count, pages.data(), denseBefore}; }
 
   uint32_t tokens;
   size_t queryWidth, keyWidth;
+  uint32_t denseBefore;
   std::vector<float> queries, keys, values;
   std::vector<const uint8_t*> pages;
 
@@ -83,8 +99,10 @@ class TestRow {
 inline void runAttention(InstructionSet set, unsigned threads, const AttentionCase& c, const std::vector<AttentionRow>& rows, size_t queryStride, size_t outputStride) {
   ThreadPool pool(threads);
   const std::vector<float> slopes = c.slopes();
-  const AttentionShape shape = {c.heads, 1.0f / std::sqrt(static_cast<float>(c.layout.headDim)), c.window, c.alibi ? slopes.data() : nullptr, c.rounded};
-  const size_t bytes = attentionScratchBytes(c.layout, c.heads, rows.size(), threads);
+  const AttentionShape shape = {c.heads, 1.0f / std::sqrt(static_cast<float>(c.layout.headDim)), c.window, c.alibi ? slopes.data() : nullptr, c.rounded, c.keep};
+  size_t longest = 0;
+  for (const AttentionRow& row : rows) longest = std::max<size_t>(longest, row.firstPosition + row.tokens);
+  const size_t bytes = attentionScratchBytes(c.layout, c.heads, rows.size(), threads, c.keep < 1 ? longest : 0);
   struct alignas(64) Line {
     unsigned char bytes[64];
   };
@@ -113,10 +131,30 @@ inline double nearestBfloat16(double x) {
   return std::nearbyint(x / spacing) * spacing;
 }
 
-// What the cache holds of these numbers.
-inline std::vector<float> asCached(CacheType type, std::vector<float> values) {
-  if (type == CacheType::F16)
+// x to a half that is not above it.
+inline double halfBelow(double x) {
+  const double spacing = std::max(std::ldexp(1.0, x == 0 ? -24 : std::ilogb(x) - 10), std::ldexp(1.0, -24));
+  return std::floor(x / spacing) * spacing;
+}
+
+// A group of elements as its codes say: the definition of CacheLayout.h in double precision.
+inline void roundGroup(float* elements, size_t n, int levels) {
+  const auto [low, high] = std::minmax_element(elements, elements + n);
+  const double minimum = halfBelow(*low), scale = -halfBelow(-static_cast<double>(static_cast<float>(*high - static_cast<float>(minimum)) / static_cast<float>(levels)));
+  for (size_t i = 0; i < n; i++) {
+    const float code = scale > 0 ? (elements[i] - static_cast<float>(minimum)) / static_cast<float>(scale) : 0.0f;
+    elements[i] = static_cast<float>(minimum + scale * std::min(std::nearbyint(static_cast<double>(code)), static_cast<double>(levels)));
+  }
+}
+
+// What the cache holds of these numbers: any number of heads.
+inline std::vector<float> asCached(const CacheLayout& layout, std::vector<float> values) {
+  if (layout.type == CacheType::F16)
     for (float& value : values) value = nearestHalf(value);
+  if (isQuantised(layout.type)) {
+    for (size_t head = 0; head < values.size(); head += layout.headDim)
+      for (size_t d = 0; d < layout.headDim; d += 64) roundGroup(&values[head + d], std::min<size_t>(64, layout.headDim - d), layout.type == CacheType::Q8 ? 255 : 15);
+  }
   return values;
 }
 
@@ -141,6 +179,16 @@ inline std::vector<double> referenceAttention(const AttentionCase& c, const Test
         score = score * scale + (c.alibi ? slopes[head] * (static_cast<double>(t) - position) : 0.0);
       weights.push_back(score);
       maximum = std::max(maximum, score);
+    }
+    if (c.keep < 1 && position >= c.denseBefore) {
+      // The newest, and of the others the best: of equal ones the later.
+      std::vector<size_t> order(weights.size() - 1);
+      std::iota(order.begin(), order.end(), size_t{0});
+      std::sort(order.begin(), order.end(), [&weights](size_t a, size_t b) { return weights[a] != weights[b] ? weights[a] > weights[b] : a > b; });
+      const double share = std::round(static_cast<double>(c.keep) * 1e6) / 1e6;
+      const size_t kept = std::max<size_t>(1, static_cast<size_t>(std::ceil(share * static_cast<double>(weights.size()) - 1e-9)));
+      for (size_t i = kept - 1; i < order.size(); i++) weights[order[i]] = -std::numeric_limits<double>::infinity();
+      maximum = *std::max_element(weights.begin(), weights.end());
     }
     for (double& weight : weights) weight = std::exp(weight - maximum), sum += weight;
     for (uint32_t d = 0; d < headDim; d++) {

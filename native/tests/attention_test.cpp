@@ -14,11 +14,13 @@ uint32_t oneOf(std::mt19937& random, std::initializer_list<uint32_t> choices) { 
 AttentionCase randomCase(std::mt19937& random) {
   AttentionCase c;
   const uint32_t group = oneOf(random, {1, 1, 2, 3, 4, 5, 7, 8, 9, 13});
-  c.layout = {random() % 2 ? CacheType::F16 : CacheType::F32, oneOf(random, {1, 1, 2, 3}), oneOf(random, {1, 5, 8, 16, 24, 32, 64, 80, 96, 128}), oneOf(random, {16, 32, 48, 64})};
+  c.layout = {kCacheTypes[random() % 4], oneOf(random, {1, 1, 2, 3}), oneOf(random, {1, 5, 8, 16, 24, 32, 63, 64, 65, 80, 96, 128, 150}), oneOf(random, {16, 32, 48, 64, 128})};
   c.heads = group * c.layout.kvHeads;
   c.window = oneOf(random, {0, 0, 0, 1, 2, 5, 16, 33, 100});
   c.alibi = random() % 3 == 0;
   c.rounded = c.alibi && random() % 2;
+  c.keep = random() % 3 == 0 ? 0.01f * static_cast<float>(1 + random() % 60) : 1.0f;
+  c.denseBefore = oneOf(random, {0, 0, 3, 20});
   return c;
 }
 
@@ -32,7 +34,7 @@ void expectSame(const std::vector<float>& a, const std::vector<float>& b, const 
 }
 
 void expectRight(const AttentionCase& c, const TestRow& row, const std::vector<float>& outputs) {
-  const std::vector<float> keys = asCached(c.layout.type, row.keys), values = asCached(c.layout.type, row.values);
+  const std::vector<float> keys = asCached(c.layout, row.keys), values = asCached(c.layout, row.values);
   for (uint32_t position = 0; position < row.tokens; position++) {
     const std::vector<double> expected = referenceAttention(c, row, keys, values, position);
     for (size_t i = 0; i < expected.size(); i++)
@@ -54,7 +56,7 @@ TEST(Attention, CommonShapesInFull) {
     uint32_t heads, kvHeads, headDim;
   };
   for (const Shape& shape : {Shape{9, 3, 64}, Shape{12, 12, 64}, Shape{8, 8, 80}, Shape{8, 8, 96}, Shape{8, 2, 128}, Shape{4, 1, 256}, Shape{71, 1, 64}, Shape{2, 1, 512}}) {
-    for (CacheType type : {CacheType::F32, CacheType::F16}) {
+    for (CacheType type : kCacheTypes) {
       const AttentionCase c = {{type, shape.kvHeads, shape.headDim, 64}, shape.heads, 0, false, false};
       TestRow row(c, 140, shape.headDim);
       expectRight(c, row, attendWhole(bestInstructionSet(), 2, c, row));
@@ -127,7 +129,7 @@ TEST(Attention, SameBitsAloneAndInCompany) {
     std::vector<AttentionRow> ranges;
     size_t at = 0;
     for (size_t i = 0; i < rows.size(); i++) {
-      ranges.push_back({&queries[at * stride], &outputs[at * stride], firsts[i], counts[i], rows[i].pages.data()});
+      ranges.push_back({&queries[at * stride], &outputs[at * stride], firsts[i], counts[i], rows[i].pages.data(), c.denseBefore});
       for (uint32_t t = 0; t < counts[i]; t++, at++)
         std::copy_n(&rows[i].queries[(firsts[i] + t) * rows[i].queryWidth], rows[i].queryWidth, &queries[at * stride]);
     }
@@ -155,7 +157,7 @@ TEST(Attention, OutputsMayTakeThePlaceOfTheQueries) {
 }
 
 TEST(Attention, PagesOutsideTheWindowAreNotTouched) {
-  for (CacheType type : {CacheType::F32, CacheType::F16}) {
+  for (CacheType type : kCacheTypes) {
     const AttentionCase c = {{type, 2, 8, 16}, 4, 20, false, false};
     TestRow row(c, 200, 7);
     const std::vector<float> expected = attendWhole(bestInstructionSet(), 1, c, row);

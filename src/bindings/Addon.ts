@@ -52,12 +52,18 @@ export interface RuntimeOptions {
   /** Defaults to the best of the machine. */
   readonly instructionSet?: InstructionSet;
   readonly cache: {
-    readonly type: 'f32' | 'f16';
+    /** `q8` and `q4`: groups of 64 elements of a head, asymmetric; 8.5 and 4.5 bits an element with heads of 64 or 128. */
+    readonly type: 'f32' | 'f16' | 'q8' | 'q4';
     /** Tokens a page holds, of one layer: 16, 32, 64, 128 or 256. */
     readonly pageTokens: number;
     /** Pages a layer. Page ids are 0 to pages - 1, and page i of every layer belongs to the same row. */
     readonly pages: number;
   };
+  /**
+   * Top-k sparse attention (FlexGen, section 4.2): each generated or scored token takes the values of this share of the keys that it sees, those of
+   * highest score; its own always. Prompts are dense. Above 0, at most 1. Default 1: all.
+   */
+  readonly sparseAttention?: number;
   readonly limits: {
     /** Most tokens in one square; sizes the scratch memory. */
     readonly tokensPerSquare: number;

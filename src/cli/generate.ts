@@ -7,7 +7,7 @@ import { addMemoryFlags, addPlanFlags, planOptions, scheduleOf, type PlanFlags }
 import { readPolicyFile } from './flags/policyFile.js';
 import { addSamplingFlags, type SamplingFlags } from './flags/samplingFlags.js';
 import { describeRun, rowProgress } from './generateReport.js';
-import { checkJobFiles, Engine, Job, readModel, readRows, serialPipeline, type GenerateOptions, type JobOptions, type JobSummary, type RunStats } from './library.js';
+import { checkJobFiles, Engine, Job, readModel, readRows, serialPipeline, type EngineOptions, type GenerateOptions, type JobOptions, type JobSummary, type RunStats } from './library.js';
 import { pulledModel, showLoading } from './openModel.js';
 import { ProgressMeter, type ProgressMode } from './ProgressMeter.js';
 import { checkReportPaths, writeStats } from './reportFiles.js';
@@ -82,8 +82,9 @@ async function generate(flags: GenerateFlags, context: CommandContext): Promise<
       },
       ...(flags.trace === undefined ? {} : { onTrace: (event) => trace?.add(event) }),
     };
-    job = await Job.open({ ...jobOptions(flags), modelFiles, generate: options });
-    engine = await Engine.open({ ...planOptions(flags, policy), ...engineOptions(flags, model), signal: context.signal, onLoad: showLoading(meter), onRepack: showLoading(meter, 'repacking for disk') });
+    const settings: EngineOptions = { ...planOptions(flags, policy), ...engineOptions(flags, model) };
+    job = await Job.open({ ...jobOptions(flags), identity: identityOf(settings), modelFiles, generate: options });
+    engine = await Engine.open({ ...settings, signal: context.signal, onLoad: showLoading(meter), onRepack: showLoading(meter, 'repacking for disk') });
     if (flags.trace !== undefined) trace = new TraceFile(flags.trace);
     const start = performance.now();
     const schedule = scheduleOf(flags, policy);
@@ -117,8 +118,13 @@ function rowOptions(flags: GenerateFlags): GenerateOptions {
   };
 }
 
+/** What of the engine's options changes results: a job goes on with the same only. */
+function identityOf({ precision, compressCache = 'none', sparseAttention = 1 }: EngineOptions): Readonly<Record<string, unknown>> {
+  return { precision, ...(compressCache !== 'none' && { compressCache }), ...(sparseAttention < 1 && { sparseAttention }) };
+}
+
 function jobOptions(flags: GenerateFlags): JobOptions {
-  const { input, output, inputFormat, carryFields, resume, retryErrors, overwrite, precision } = flags;
+  const { input, output, inputFormat, carryFields, resume, retryErrors, overwrite } = flags;
   return {
     input: input === '-' ? readRows(process.stdin, { format: inputFormat, carryFields, name: 'standard input' }) : input,
     output: output === '-' ? process.stdout : output,
@@ -127,6 +133,5 @@ function jobOptions(flags: GenerateFlags): JobOptions {
     resume,
     retryErrors,
     overwrite,
-    identity: { precision },
   };
 }

@@ -46,6 +46,7 @@ const LEAST_ROW_TOKENS = 512;
 const WEIGHT_BUFFERS = 2;
 /** While something streams, a row's cache is provided for up to this many tokens; memory beyond it keeps weights. */
 const STREAMED_ROW_TOKENS = 512;
+const COMPRESSED_CACHE = { '8bit': 'q8', '4bit': 'q4' } as const;
 
 /**
  * Settles every option, plans the memory, and opens the native runtime; its weights are not loaded yet. A model that does not fit into
@@ -163,12 +164,14 @@ class RuntimePlan {
 
   private options(pages: number, weights?: RuntimeOptions['weights']): RuntimeOptions {
     const { decoder, bindings, files } = this.source;
-    const { precision, threads, instructionSet, tokensPerSquare, rowsPerSlot, disk } = this.settings;
+    const { precision, threads, instructionSet, tokensPerSquare, rowsPerSlot, disk, compressCache, sparseAttention } = this.settings;
     const { pages: diskPages, buffers, bufferPages, activations } = this.spill;
+    const plainCache = precision === 'float32' ? 'f32' : 'f16';
     const spills = diskPages > 0 || activations !== undefined;
     return {
       decoder, bindings, files, precision, threads, instructionSet,
-      cache: { type: precision === 'float32' ? 'f32' : 'f16', pageTokens: PAGE_TOKENS, pages },
+      cache: { type: compressCache === 'none' ? plainCache : COMPRESSED_CACHE[compressCache], pageTokens: PAGE_TOKENS, pages },
+      ...(sparseAttention < 1 && { sparseAttention }),
       limits: { tokensPerSquare, rowsPerSquare: rowsPerSlot },
       ...(weights && { weights }),
       ...(spills && { spill: { folder: disk, pages: diskPages, buffers, bufferPages, hiddenBytes: activations?.bytes ?? 0 } }),

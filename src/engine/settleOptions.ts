@@ -8,6 +8,9 @@ import { parseBytes } from '../units.js';
 /** An engine's options, checked, with every default filled in that does not depend on the model's size. */
 export interface Settings {
   readonly precision: 'default' | 'float32';
+  readonly compressCache: 'none' | '8bit' | '4bit';
+  /** Share of the keys that a decoding query attends to; 1 = all. */
+  readonly sparseAttention: number;
   readonly threads: number;
   readonly instructionSet: InstructionSet;
   readonly slots: number;
@@ -36,10 +39,18 @@ export function settleOptions(options: EngineOptions, machine: MachineFacts): Se
   }
   const precision = options.precision ?? 'default';
   if (!['default', 'float32'].includes(precision)) throw new UsageError(`precision: found ${JSON.stringify(precision)}, expected default or float32`);
+  const compressCache = options.compressCache ?? 'none';
+  if (!['none', '8bit', '4bit'].includes(compressCache)) throw new UsageError(`compressCache: found ${JSON.stringify(compressCache)}, expected none, 8bit or 4bit`);
+  const sparseAttention = options.sparseAttention ?? 1;
+  if (typeof sparseAttention !== 'number' || !(sparseAttention > 0 && sparseAttention <= 1)) {
+    throw new UsageError(`sparseAttention: found ${JSON.stringify(sparseAttention)}, expected a number above 0 and at most 1`);
+  }
   const threads = whole('threads', options.threads, machine.processors, 1024);
   const rowsPerSlot = whole('batchSize', options.batchSize, BATCH_SIZE, 4096);
   return {
     precision,
+    compressCache,
+    sparseAttention,
     threads,
     instructionSet: instructionSetOf(options, machine),
     slots: whole('batches', options.batches, 1, 256),

@@ -53,6 +53,26 @@ describe('generate', () => {
     expect(other.map(({ tokens }) => tokens)).not.toEqual(expected.map(({ tokens }) => tokens));
   });
 
+  test('a compressed cache and sparse attention change results, not their independence of the batch; statistics name them', async () => {
+    const lines = Array.from({ length: 12 }, (_, at) => ({ tokens: Array.from({ length: 20 + at * 3 }, (_, token) => 3 + ((at * 37 + token * 11) % 250)) }));
+    const run = async (...more: string[]): Promise<RowResult[]> => {
+      const { output, args } = flags(lines);
+      expect(await runCli([...args, '--max-new-tokens', '16', '--ignore-eos', '--logprobs', '0', '--stats', `${output}.stats`, '--overwrite', ...more])).toMatchObject({ code: 0 });
+      const compressCache = more[0] === '--compress-cache' ? more[1] : 'none';
+      const sparseAttention = more[0] === '--sparse-attention' && more[1] !== 'off' ? Number(more[1]) : 1;
+      expect(JSON.parse(readFileSync(`${output}.stats`, 'utf8'))).toMatchObject({ policy: { compressCache, sparseAttention } });
+      return byIndex(readResults(output));
+    };
+    const plain = await run();
+    for (const compression of [['--compress-cache', '4bit'], ['--compress-cache', '8bit'], ['--sparse-attention', '0.1']]) {
+      const together = await run(...compression);
+      expect(await run(...compression, '--batch-size', '1', '--threads', '1')).toEqual(together);
+      expect(together).not.toEqual(plain);
+    }
+    expect(await run('--sparse-attention', 'off')).toEqual(plain);
+    expect(await run('--sparse-attention', '1')).toEqual(plain);
+  });
+
   test('bad rows become rows with an error, the others are unaffected, and the exit code is 4', async () => {
     const lines = [
       { id: 'good', tokens: [1, 9] }, 'no json', '', '[]', { id: 'none' }, { id: 'empty', tokens: [] }, { id: 'range', tokens: [1, 256] }, { id: 'negative', tokens: [-1] },
@@ -182,6 +202,8 @@ describe('resume', () => {
     await refused('maxNewTokens (was 5, is 128)');
     await refused('temperature (was 0, is 1)', '--max-new-tokens', '5', '--temperature', '1');
     await refused('precision (was "default", is "float32")', '--max-new-tokens', '5', '--precision', 'float32');
+    await refused('compressCache (was not set, is "4bit")', '--max-new-tokens', '5', '--compress-cache', '4bit');
+    await refused('sparseAttention (was not set, is 0.1)', '--max-new-tokens', '5', '--sparse-attention', '0.1');
     const rowsBefore = readFileSync(input);
     writeLines(input, rows(5));
     await refused('the input', '--max-new-tokens', '5');

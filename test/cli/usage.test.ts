@@ -70,6 +70,7 @@ describe('wrong usage: exit 1, and nothing is read or written', () => {
     ['--min-p', '2'], ['--repetition-penalty', '0'], ['--seed', '-1'], ['--seed', '99999999999999999999'], ['--stop', ''], ['--logprobs', '-1'],
     ['--input-format', 'csv'], ['--precision', 'float16'], ['--order', 'random'], ['--progress', 'yes'], ['--device', 'tpu'], ['--threads', '0'],
     ['--batch-size', '0'], ['--batches', '1000'], ['--cpu-memory', '1 apple'], ['--cpu-memory', '0'], ['--schedule', 'spiral'],
+    ['--compress-cache', '2bit'], ['--sparse-attention', '0'], ['--sparse-attention', '1.5'], ['--sparse-attention', 'on'],
   ])('%s %j', async (flag, value) => {
     expect(await refused(generate(flag, value))).toContain(`option '${flag}`);
   });
@@ -78,8 +79,7 @@ describe('wrong usage: exit 1, and nothing is read or written', () => {
     ['--gpu-memory', '4GiB', 'Nothing is computed on a GPU so far; available: 0'],
     ['--policy', 'policy.json', 'available: auto'],
     ['--compress-weights', '4bit', 'available: none'],
-    ['--compress-cache', 'auto', 'available: none'],
-    ['--sparse-attention', '0.1', 'available: off'],
+    ['--compress-cache', 'auto', 'available: none, 4bit, 8bit'],
   ])('%s %s asks for what is not there, and is told what is', async (flag, value, words) => {
     expect(await refused(generate(flag, value))).toContain(words);
   });

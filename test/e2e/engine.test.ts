@@ -34,9 +34,13 @@ async function generate(options: Partial<EngineOptions> & { model: string }, row
 const essence = ({ id, tokens, finishReason, logprobs }: RowResult): unknown => ({ id, tokens, finishReason, logprobs });
 const byId = (results: readonly RowResult[]): Map<unknown, unknown> => new Map(results.map((result) => [result.id, essence(result)]));
 
-describe.each(['llama-Q4_1.gguf', 'gemma3-mixed.gguf', 'mixtral', 'falcon-rw', 'opt-post-projected'])('%s: a row does not depend on its company', (name) => {
+const COMPANIES: readonly (readonly [string, Partial<EngineOptions>])[] = [
+  ['llama-Q4_1.gguf', {}], ['gemma3-mixed.gguf', {}], ['mixtral', {}], ['falcon-rw', {}], ['opt-post-projected', {}],
+  ['llama-Q4_1.gguf', { compressCache: '4bit', sparseAttention: 0.3 }], ['gemma3-mixed.gguf', { compressCache: '8bit', precision: 'float32' }],
+];
+describe.each(COMPANIES)('%s, %j: a row does not depend on its company', (name, more) => {
   const rows = rowsOf(40);
-  const options = { model: model(name), cpuMemory: '4GiB' };
+  const options = { model: model(name), cpuMemory: '4GiB', ...more };
   let reference: Map<unknown, unknown>;
   beforeAll(async () => {
     reference = new Map();
@@ -163,6 +167,23 @@ describe('an engine', () => {
       expect(top).toHaveLength(3);
       expect(top[0]).toEqual({ token, logprob });
       expect(top.map((each) => each.logprob)).toEqual(top.map((each) => each.logprob).sort((a, b) => b - a));
+    }
+  });
+
+  test('a compressed cache takes less memory; it and sparse attention change scores a little; anything else is refused', async () => {
+    const tokens = Array.from({ length: 200 }, (_, i) => 3 + ((i * i * 7 + i) % 240));
+    const scoreOf = async (options: Partial<EngineOptions>): Promise<number> => {
+      await using other = await Engine.open({ model: model('llama-Q4_1.gguf'), ...options });
+      return (await other.perplexity(tokens, { window: 100 })).negativeLogLikelihood;
+    };
+    const plain = await scoreOf({});
+    for (const options of [{ compressCache: '8bit' }, { compressCache: '4bit' }, { sparseAttention: 0.5 }] as const) {
+      const score = await scoreOf(options);
+      expect(score).not.toBe(plain);
+      expect(Math.abs(score / plain - 1)).toBeLessThan(0.05);
+    }
+    for (const options of [{ compressCache: '2bit' }, { sparseAttention: 0 }, { sparseAttention: 1.1 }, { sparseAttention: NaN }, { sparseAttention: '0.1' }]) {
+      await expect(Engine.open({ model: model('llama-Q4_1.gguf'), ...(options as Partial<EngineOptions>) })).rejects.toThrow(UsageError);
     }
   });
 

@@ -19,6 +19,7 @@ const rows: Row[] = Array.from({ length: 14 }, (_, i) => ({
   ...(i % 3 === 1 && { temperature: 0.8, topP: 0.9, seed: i }),
 }));
 const ALL = { cpu: 0, disk: 1 };
+const COMPRESSIONS = ['none', '8bit', '4bit'] as const;
 let disk: string;
 beforeAll(() => {
   disk = mkdtempSync(join(tmpdir(), 'spillway-spill-'));
@@ -43,26 +44,27 @@ async function generate(options: EngineOptions, run: RunOptions = {}): Promise<R
 const onDisk = (share: number): { cpu: number; disk: number } => ({ cpu: 1 - share, disk: share });
 
 describe.each(['llama-Q4_1.gguf', 'gemma3-mixed.gguf', 'mixtral', 'falcon-rw', 'gpt-neox'])('%s with its cache and hidden states on disk', (name) => {
-  let reference: RowResult[];
+  const references = new Map<string, RowResult[]>();
   beforeAll(async () => {
-    reference = await generate({ model: model(name) });
+    for (const compressCache of COMPRESSIONS) references.set(compressCache, await generate({ model: model(name), compressCache }));
+    const reference = references.get('none') ?? [];
     expect(reference.filter(({ usage }) => usage.promptTokens + usage.completionTokens > 96).length).toBeGreaterThan(2);
   });
 
   test('bitwise the same whatever lives where, under every schedule, in any chunks, with and without overlap', async () => {
     const share = fc.constantFrom(0, 0.2, 0.5, 0.8, 1);
     const setup = fc.record({
-      weights: share, cache: share, activations: share,
+      weights: share, cache: share, activations: share, compressCache: fc.constantFrom(...COMPRESSIONS),
       batchSize: fc.integer({ min: 1, max: 9 }), batches: fc.integer({ min: 1, max: 3 }), extra: fc.integer({ min: 0, max: 60 }),
       threads: fc.integer({ min: 1, max: 3 }), window: fc.integer({ min: 1, max: 20 }),
       schedule: fc.constantFrom(rowByRow(), zigZagBlock(), diagonalBlock()), pipeline: fc.constantFrom(defaultPipeline, serialPipeline),
     });
     await fc.assert(
-      fc.asyncProperty(setup, async ({ weights, cache, activations, batchSize, batches, extra, threads, window, schedule, pipeline }) => {
-        const options = { weights: onDisk(weights), cache: onDisk(cache), activations: onDisk(activations), batchSize, batches, threads, tokensPerSquare: batchSize + extra };
-        await expect(generate({ model: model(name), ...options }, { window, schedule, pipeline })).resolves.toEqual(reference);
+      fc.asyncProperty(setup, async ({ weights, cache, activations, compressCache, batchSize, batches, extra, threads, window, schedule, pipeline }) => {
+        const options = { weights: onDisk(weights), cache: onDisk(cache), activations: onDisk(activations), compressCache, batchSize, batches, threads, tokensPerSquare: batchSize + extra };
+        await expect(generate({ model: model(name), ...options }, { window, schedule, pipeline })).resolves.toEqual(references.get(compressCache));
       }),
-      { numRuns: 12, examples: [[{ weights: 1, cache: 1, activations: 1, batchSize: 4, batches: 2, extra: 20, threads: 2, window: 8, schedule: diagonalBlock(), pipeline: defaultPipeline }]] },
+      { numRuns: 16, examples: [[{ weights: 1, cache: 1, activations: 1, compressCache: 'none', batchSize: 4, batches: 2, extra: 20, threads: 2, window: 8, schedule: diagonalBlock(), pipeline: defaultPipeline }]] },
     );
     expect(leftovers()).toEqual([]);
   });

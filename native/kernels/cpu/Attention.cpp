@@ -18,11 +18,23 @@ struct Run {
   const size_t* firstBlock;  // [rowCount + 1]: blocks of queries before each row
   size_t rowCount;
   float* workspaces;
-  size_t workspaceFloats;  // of one worker
+  size_t workspaceFloats, sparseFloats;  // of one worker
 };
 
-size_t workerFloats(const CacheLayout& layout, uint32_t heads) {
-  return Scratch::aligned(attentionWorkspaceFloats(layout, heads / layout.kvHeads) * sizeof(float)) / sizeof(float);
+size_t alignedFloats(size_t floats) { return Scratch::aligned(floats * sizeof(float)) / sizeof(float); }
+
+size_t denseFloats(const CacheLayout& layout, uint32_t heads) { return alignedFloats(attentionWorkspaceFloats(layout, heads / layout.kvHeads)); }
+size_t sparseFloats(const CacheLayout& layout, uint32_t heads, size_t tokens) { return alignedFloats(attentionSparseFloats(layout, heads / layout.kvHeads, tokens)); }
+
+// The longest context of a query that is sparse; 0 if none is.
+size_t sparseTokensOf(const AttentionShape& shape, const AttentionRow* rows, size_t rowCount) {
+  size_t most = 0;
+  if (shape.keep >= 1.0f) return most;
+  for (size_t row = 0; row < rowCount; row++) {
+    const size_t end = static_cast<size_t>(rows[row].firstPosition) + rows[row].tokens;
+    if (rows[row].tokens > 0 && end > rows[row].denseBefore) most = std::max(most, end);
+  }
+  return most;
 }
 
 void attendOne(const Run& run, size_t index, unsigned worker) {
@@ -50,15 +62,18 @@ void attendOne(const Run& run, size_t index, unsigned worker) {
   task.window = run.shape.window;
   task.slopes = run.shape.alibiSlopes == nullptr ? nullptr : run.shape.alibiSlopes + kvHead * group;
   task.roundToBfloat16 = run.shape.alibiRoundToBfloat16;
-  task.workspace = run.workspaces + worker * run.workspaceFloats;
+  task.keep = run.shape.keep;
+  task.denseBefore = range.denseBefore;
+  task.workspace = run.workspaces + worker * (run.workspaceFloats + run.sparseFloats);
+  task.sparseSpace = task.workspace + run.workspaceFloats;
   run.kernels.attention.attendBlock(task);
 }
 
 }  // namespace
 
 size_t cachePageBytes(const CacheLayout& layout) {
-  if (layout.pageTokens == 0 || layout.pageTokens % kKeyBlock != 0)
-    throw Error(ErrorCode::InvalidArgument, "a cache page holds " + std::to_string(layout.pageTokens) + " tokens; expected a multiple of 16");
+  if (layout.pageTokens == 0 || layout.pageTokens % kKeyBlock != 0 || layout.pageTokens > kMaxPageTokens)
+    throw Error(ErrorCode::InvalidArgument, "a cache page holds " + std::to_string(layout.pageTokens) + " tokens; expected a multiple of 16 up to 4096");
   if (layout.headDim == 0 || layout.headDim > kMaxHeadDim)
     throw Error(ErrorCode::InvalidArgument, "attention heads have " + std::to_string(layout.headDim) + " elements; expected 1 to 512");
   if (layout.kvHeads == 0) throw Error(ErrorCode::InvalidArgument, "attention has no key-value heads; expected at least 1");
@@ -69,16 +84,17 @@ void cacheStore(const Kernels& kernels, const CacheLayout& layout, uint8_t* page
   kernels.attention.storeToken(layout, page, index, keys, values);
 }
 
-size_t attentionScratchBytes(const CacheLayout& layout, uint32_t heads, size_t rowCount, unsigned threads) {
-  return Scratch::aligned((rowCount + 1) * sizeof(size_t)) + threads * workerFloats(layout, heads) * sizeof(float);
+size_t attentionScratchBytes(const CacheLayout& layout, uint32_t heads, size_t rowCount, unsigned threads, size_t sparseTokens) {
+  const size_t floats = denseFloats(layout, heads) + sparseFloats(layout, heads, sparseTokens);
+  return Scratch::aligned((rowCount + 1) * sizeof(size_t)) + threads * floats * sizeof(float);
 }
 
 void attend(const Compute& compute, const CacheLayout& layout, const AttentionShape& shape, const AttentionRow* rows, size_t rowCount,
             size_t queryStride, size_t outputStride, Scratch& scratch) {
   const size_t mark = scratch.used();
   size_t* firstBlock = scratch.take<size_t>(rowCount + 1);
-  const size_t floats = workerFloats(layout, shape.heads);
-  float* workspaces = scratch.take<float>(floats * compute.pool.threads());
+  const size_t dense = denseFloats(layout, shape.heads), sparse = sparseFloats(layout, shape.heads, sparseTokensOf(shape, rows, rowCount));
+  float* workspaces = scratch.take<float>((dense + sparse) * compute.pool.threads());
 
   const uint32_t blockTokens = attentionBlockTokens(shape.heads / layout.kvHeads);
   size_t blocks = 0;
@@ -88,7 +104,7 @@ void attend(const Compute& compute, const CacheLayout& layout, const AttentionSh
   }
   firstBlock[rowCount] = blocks;
 
-  const Run run = {layout, shape, rows, queryStride, outputStride, compute.kernels, firstBlock, rowCount, workspaces, floats};
+  const Run run = {layout, shape, rows, queryStride, outputStride, compute.kernels, firstBlock, rowCount, workspaces, dense, sparse};
   compute.pool.parallelFor(blocks * layout.kvHeads, [&run](size_t index, unsigned worker) { attendOne(run, index, worker); });
   scratch.release(mark);
 }

@@ -9,11 +9,13 @@
 
 namespace spillway {
 
-// Bytes of a page; a multiple of 64. Throws Error(InvalidArgument) for a layout that no kernel handles: pageTokens not a multiple of 16,
+// Bytes of a page; a multiple of 64. Throws Error(InvalidArgument) for a layout that no kernel handles: pageTokens not a multiple of 16 up to 4096,
 // headDim outside 1 to 512, no KV head.
 size_t cachePageBytes(const CacheLayout& layout);
 
-// Writes one token's keys and values, [kvHeads * headDim] each, at `index` within a page.
+// Writes one token's keys and values, [kvHeads * headDim] each, at `index` within a page: what is written depends on them alone, bitwise, and touches
+// no byte of another token, so that several threads may store different tokens of a page. With Q8 and Q4 an element is off by at most half a step of
+// its group, which is a 255th or a 15th of the group's range; numbers beyond +-65504 are clamped; a NaN makes its group NaN.
 void cacheStore(const Kernels& kernels, const CacheLayout& layout, uint8_t* page, uint32_t index, const float* keys, const float* values);
 
 struct AttentionShape {
@@ -22,6 +24,9 @@ struct AttentionShape {
   uint32_t window;            // query at position p sees keys p - window + 1 to p; 0: all up to p
   const float* alibiSlopes;   // [heads] or null: score = q . k * scale + slope * (key position - query position)
   bool alibiRoundToBfloat16;  // Falcon: slope, key position and their product rounded to bfloat16; score = (q . k + bias) * scale
+  // Below 1: top-k sparse attention (FlexGen, section 4.2). A query takes only the values of its ceil(keep * keys it sees) keys of highest score, one at
+  // least: its own (newest) one always, of equal ones the later; softmax is over those. Above 0.
+  float keep = 1.0f;
 };
 
 // A range of consecutive tokens of one row. Their own keys and values are in the pages already.
@@ -31,6 +36,7 @@ struct AttentionRow {
   uint32_t firstPosition;
   uint32_t tokens;              // 0: nothing happens
   const uint8_t* const* pages;  // page i holds positions i * pageTokens and on; pages wholly outside every window are not touched
+  uint32_t denseBefore = 0;     // queries at positions under this one are dense whatever `keep` says: the prompt's
 };
 
 // Softmax online, one partial a page, pages merged in order of position: a query's result depends on itself, the keys and values that it sees
@@ -41,6 +47,7 @@ void attend(const Compute& compute, const CacheLayout& layout, const AttentionSh
             size_t queryStride, size_t outputStride, Scratch& scratch);
 
 // What attend() takes for this many rows on this many threads, however long the rows are: 33 KiB a thread for 64-element heads and pages of 64.
-size_t attentionScratchBytes(const CacheLayout& layout, uint32_t heads, size_t rowCount, unsigned threads);
+// Where attention is sparse, also the scores of rows of up to `sparseTokens` tokens: at most 40 bytes a token and thread.
+size_t attentionScratchBytes(const CacheLayout& layout, uint32_t heads, size_t rowCount, unsigned threads, size_t sparseTokens = 0);
 
 }  // namespace spillway

@@ -26,11 +26,16 @@ struct AttentionBlock {
   const float* slopes;  // [groupHeads] or null
   bool roundToBfloat16;
 
-  float* workspace;  // attentionWorkspaceFloats() of them, 64-byte aligned
+  float keep;            // top-k sparse attention where below 1: the share of the keys whose values a query takes
+  uint32_t denseBefore;  // queries at positions under this one take all of them nevertheless
+
+  float* workspace;    // attentionWorkspaceFloats() of them, 64-byte aligned
+  float* sparseSpace;  // attentionSparseFloats() of them likewise; null where nothing is sparse
 };
 
 struct AttentionKernels {
-  // Rounded to the cache's type. Finite values beyond the range of a half become the largest half, so that no key turns into infinity.
+  // Rounded to the cache's type. With halves, also those of scales and minima, numbers beyond their range become the largest half, so that no
+  // key turns into infinity.
   void (*storeToken)(const CacheLayout& layout, uint8_t* page, uint32_t index, const float* keys, const float* values);
   void (*attendBlock)(const AttentionBlock& block);
 };
@@ -40,11 +45,30 @@ constexpr uint32_t kQueriesPerBlock = 32;
 
 static inline uint32_t attentionBlockTokens(uint32_t groupHeads) { return groupHeads >= kQueriesPerBlock ? 1 : kQueriesPerBlock / groupHeads; }
 
+// What a query brings along where the cache is quantised, in floats: its elements as three signed bytes each, those of a page's weights a group of
+// elements, and four numbers a group.
+static inline size_t attentionQueryBytes(const CacheLayout& layout) { return (static_cast<size_t>(layout.headDim) + 7) / 8 * 8; }
+static inline size_t attentionQuantisedFloats(const CacheLayout& layout) {
+  if (!isQuantised(layout.type)) return 0;
+  return 3 * (attentionQueryBytes(layout) + cacheGroups(layout) * layout.pageTokens) / 4 + 4 * cacheGroups(layout);
+}
+
 static inline size_t attentionWorkspaceFloats(const CacheLayout& layout, uint32_t groupHeads) {
   const size_t queries = (static_cast<size_t>(attentionBlockTokens(groupHeads)) * groupHeads + 15) / 16 * 16;
   const size_t stride = cacheValueStride(layout);
   // Queries, scores of one page, the page's partial and the merged values; then six numbers a query.
-  return queries * (stride + layout.pageTokens + 2 * stride + 6);
+  return queries * (stride + layout.pageTokens + 2 * stride + 6 + attentionQuantisedFloats(layout));
+}
+
+// Sparse queries that are scored together, sharing the loads of keys.
+constexpr uint32_t kSparseQueries = 8;
+
+// For rows of up to `context` tokens: the scores of all keys for a tile of queries, then positions and weights of those that one query keeps.
+static inline size_t attentionSparseStride(const CacheLayout& layout, size_t context) {
+  return (context + layout.pageTokens - 1) / layout.pageTokens * layout.pageTokens;
+}
+static inline size_t attentionSparseFloats(const CacheLayout& layout, uint32_t groupHeads, size_t context) {
+  return attentionSparseStride(layout, context) * ((groupHeads < kSparseQueries ? groupHeads : kSparseQueries) + 2);
 }
 
 }  // namespace spillway

@@ -1,12 +1,13 @@
 import { Option, type Command } from 'commander';
 import type { EngineOptions } from '../library.js';
 import { path, size, wholeNumber } from './parsers.js';
+import type { CacheFlags } from './planFlags.js';
 
 export interface ModelFlags {
   readonly model: string;
 }
 
-export interface EngineFlags extends ModelFlags {
+export interface EngineFlags extends ModelFlags, CacheFlags {
   readonly precision: 'default' | 'float32';
   readonly cpuMemory?: number;
   readonly disk?: string;
@@ -38,11 +39,13 @@ export function addEngineFlags(command: Command): void {
 
 /** What the flags say to `Engine.open`. */
 export function engineOptions(flags: EngineFlags, model: string): EngineOptions {
-  const { precision, cpuMemory, disk, diskMemory, threads, device } = flags;
+  const { precision, compressCache, sparseAttention, cpuMemory, disk, diskMemory, threads, device } = flags;
   return {
     model,
     precision,
+    sparseAttention,
     device,
+    ...(compressCache === undefined ? {} : { compressCache }),
     ...(cpuMemory === undefined ? {} : { cpuMemory }),
     ...(disk === undefined ? {} : { disk }),
     ...(diskMemory === undefined ? {} : { diskMemory }),

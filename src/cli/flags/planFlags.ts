@@ -1,7 +1,13 @@
 import { Option, type Command } from 'commander';
 import { diagonalBlock, rowByRow, zigZagBlock, type EngineOptions, type Policy, type Schedule } from '../library.js';
-import { onlyAvailable, path, wholeNumber } from './parsers.js';
+import { decimal, onlyAvailable, path, wholeNumber, type FlagParser } from './parsers.js';
 import { policyOptions } from './policyFile.js';
+
+export interface CacheFlags {
+  readonly compressCache?: 'none' | '8bit' | '4bit';
+  /** 1 is off. */
+  readonly sparseAttention: number;
+}
 
 export interface PlanFlags {
   readonly policy: string;
@@ -26,6 +32,9 @@ export function planOptions({ batchSize, batches }: PlanFlags, policy: Policy | 
 const isSize = (text: string): boolean => /^\d/.test(text);
 const isCompression = (text: string): boolean => ['4bit', '8bit', 'auto'].includes(text);
 
+const share = decimal((f) => f > 0 && f <= 1, 'above 0 and at most 1, or off');
+const shareOrOff: FlagParser<number> = (text) => (text === 'off' ? 1 : share(text));
+
 /**
  * Memory and plan flags. Of those that ask for another tier, compression or sparsity only the value that changes nothing is taken:
  * any other is refused with what there is.
@@ -34,11 +43,18 @@ export function addMemoryFlags(command: Command): void {
   const add = (flags: string, help: string, fallback: string, known: (text: string) => boolean, why: string): void => {
     command.addOption(new Option(flags, help).default(fallback).argParser(onlyAvailable([fallback], known, why)));
   };
-  command.optionsGroup('Memory and compression (one value so far):');
+  command.optionsGroup('Memory and compression:');
   add('--gpu-memory <size>', 'most GPU memory', '0', isSize, 'Nothing is computed on a GPU so far');
   add('--compress-weights <kind>', 'weights beyond what their file has: none, 4bit, 8bit, auto', 'none', isCompression, 'Weights keep the precision of their file so far');
-  add('--compress-cache <kind>', 'KV cache: none, 4bit, 8bit, auto', 'none', isCompression, 'The KV cache is not compressed so far');
-  add('--sparse-attention <f>', 'fraction of the cache that attention reads', 'off', isSize, 'Attention reads the whole cache so far');
+  const compressions = ['none', '4bit', '8bit'];
+  command.addOption(
+    new Option('--compress-cache <kind>', 'round the KV cache to so many bits, which changes results: none, 4bit, 8bit')
+      .default(undefined, 'none, or what the policy file says').argParser(onlyAvailable(compressions, isCompression, 'Nothing decides on the compression of the KV cache so far')),
+  );
+  command.addOption(
+    new Option('--sparse-attention <f>', 'share of the tokens before it whose values a generated token takes, those of highest score, which changes results; off takes all')
+      .default(1, 'off').argParser(shareOrOff),
+  );
 }
 
 export function addPlanFlags(command: Command): void {

@@ -1,0 +1,157 @@
+// The 8-bit and 4-bit cache: what a page's bytes say of the numbers that were stored, decoded here anew from the description in CacheLayout.h.
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "attention_fixture.h"
+
+namespace spillway {
+namespace {
+
+const InstructionSet kSets[] = {InstructionSet::Scalar, InstructionSet::Avx2, InstructionSet::Avx512};
+
+struct Decoded {
+  double value, scale;
+};
+
+double halfAt(const uint8_t* p) {
+  const uint32_t bits = p[0] | p[1] << 8, exponent = bits >> 10 & 31, mantissa = bits & 1023;
+  if (exponent == 31) return std::numeric_limits<double>::quiet_NaN();
+  const double magnitude = exponent == 0 ? std::ldexp(mantissa, -24) : std::ldexp(1024 + mantissa, static_cast<int>(exponent) - 25);
+  return bits & 0x8000 ? -magnitude : magnitude;
+}
+
+Decoded decode(const uint8_t* scales, uint32_t lane, int code) {
+  const double scale = halfAt(scales + 2 * lane), minimum = halfAt(scales + 32 + 2 * lane);
+  return {minimum + scale * code, scale};
+}
+
+Decoded keyAt(const CacheLayout& layout, const uint8_t* page, uint32_t head, uint32_t index, size_t d) {
+  const uint8_t* block = page + head * cacheHeadBytes(layout) + index / 16 * cacheKeyBlockBytes(layout);
+  const uint32_t lane = index % 16;
+  const int code = layout.type == CacheType::Q8 ? block[d / 4 * 64 + 4 * lane + d % 4] : block[d / 8 * 64 + 4 * lane + d % 4] >> (d % 8 / 4 * 4) & 15;
+  return decode(block + (cacheKeyLines(layout) + d / 64) * 64, lane, code);
+}
+
+Decoded valueAt(const CacheLayout& layout, const uint8_t* page, uint32_t head, uint32_t index, size_t d) {
+  const uint8_t* block = page + head * cacheHeadBytes(layout) + cacheValuesOffset(layout) + index / 16 * cacheValueBlockBytes(layout);
+  const uint8_t* quad = block + index % 16 / 4 * cacheValueLines(layout) * 64 + index % 4;
+  const int code = layout.type == CacheType::Q8 ? quad[d / 16 * 64 + d % 16 * 4] : quad[d / 32 * 64 + d % 16 * 4] >> (d % 32 / 16 * 4) & 15;
+  return decode(block + (4 * cacheValueLines(layout) + d / 64) * 64, index % 16, code);
+}
+
+// Numbers of one token as they may come: ordinary, tiny, huge, constant, zero, with outliers, infinite.
+std::vector<float> unusualNumbers(size_t n, std::mt19937& random) {
+  std::vector<float> values = randomNumbers(n, random());
+  const float sizes[] = {1.0f, 1e-3f, 1e-8f, 1e-30f, 1e-42f, 300.0f, 60000.0f, 1e9f, 3e38f};
+  const float size = sizes[random() % 9];
+  const unsigned kind = random() % 6;
+  for (size_t i = 0; i < n; i++) {
+    if (kind == 0) values[i] = values[0];
+    if (kind == 1) values[i] = 0.0f;
+    if (kind == 2) values[i] += 40.0f;
+    if (kind == 3 && random() % 8 == 0) values[i] *= 1000.0f;
+    if (kind == 4 && random() % 8 == 0) values[i] = random() % 2 ? std::numeric_limits<float>::infinity() : -std::numeric_limits<float>::infinity();
+    values[i] = std::isinf(values[i]) ? values[i] : std::max(-3e38f, std::min(3e38f, values[i] * size));
+  }
+  return values;
+}
+
+void expectNear(float stored, const Decoded& found, const CacheLayout& layout, const char* what, size_t d) {
+  const double clamped = std::max(-65504.0, std::min(65504.0, static_cast<double>(stored)));
+  ASSERT_TRUE(std::isfinite(found.value)) << what << " " << d;
+  // Half a step, and what float32 loses of the quotient; what is smaller than its normal numbers may be taken for zero.
+  ASSERT_LE(std::abs(found.value - clamped), found.scale * 0.50001 + std::abs(clamped) * 1e-7 + 1e-37) << cacheTypeName(layout.type) << " " << what << " " << d << " of " << layout.headDim << ": " << stored;
+  ASSERT_LE(found.scale, 2 * 65504.0 / (layout.type == CacheType::Q8 ? 255 : 15) * 1.001);
+}
+
+TEST(CacheQuantisation, EveryElementIsWithinHalfAStep) {
+  std::mt19937 random(1);
+  for (int round = 0; round < 400; round++) {
+    const CacheLayout layout = {round % 2 ? CacheType::Q4 : CacheType::Q8, 1 + static_cast<uint32_t>(random() % 3), 1 + static_cast<uint32_t>(random() % (round % 4 ? 140 : 512)), 32};
+    const size_t width = layout.kvHeads * layout.headDim;
+    std::vector<uint8_t> page(cachePageBytes(layout), 0xff);
+    const uint32_t index = random() % layout.pageTokens;
+    const std::vector<float> keys = unusualNumbers(width, random), values = unusualNumbers(width, random);
+    cacheStore(kernelsFor(bestInstructionSet()), layout, page.data(), index, keys.data(), values.data());
+    for (uint32_t head = 0; head < layout.kvHeads; head++)
+      for (size_t d = 0; d < layout.headDim; d++) {
+        expectNear(keys[head * layout.headDim + d], keyAt(layout, page.data(), head, index, d), layout, "key", d);
+        expectNear(values[head * layout.headDim + d], valueAt(layout, page.data(), head, index, d), layout, "value", d);
+        if (HasFatalFailure()) return;
+      }
+  }
+}
+
+TEST(CacheQuantisation, AGroupUsesAllItsCodes) {
+  // The step is the group's range over the number of codes less one, up to the rounding of two halves: not coarser than it has to be.
+  for (CacheType type : {CacheType::Q8, CacheType::Q4}) {
+    const CacheLayout layout = {type, 1, 64, 16};
+    std::vector<uint8_t> page(cachePageBytes(layout));
+    const std::vector<float> numbers = randomNumbers(64, 3);
+    cacheStore(kernelsFor(bestInstructionSet()), layout, page.data(), 0, numbers.data(), numbers.data());
+    const auto [low, high] = std::minmax_element(numbers.begin(), numbers.end());
+    const double least = (*high - *low) / (type == CacheType::Q8 ? 255.0 : 15.0);
+    EXPECT_LE(keyAt(layout, page.data(), 0, 0, 0).scale, least * 1.02);
+    EXPECT_LE(valueAt(layout, page.data(), 0, 0, 0).scale, least * 1.02);
+  }
+}
+
+TEST(CacheQuantisation, ZerosAndConstantsThatAreHalvesAreExact) {
+  for (float constant : {0.0f, -0.0f, 1.0f, -2.5f, 0.333251953125f, 65504.0f, -65504.0f, 5.9604644775390625e-8f}) {
+    for (uint32_t headDim : {1u, 7u, 64u, 130u}) {
+      const CacheLayout layout = {CacheType::Q4, 1, headDim, 16};
+      std::vector<uint8_t> page(cachePageBytes(layout), 0xff);
+      const std::vector<float> numbers(headDim, constant);
+      cacheStore(kernelsFor(bestInstructionSet()), layout, page.data(), 5, numbers.data(), numbers.data());
+      for (size_t d = 0; d < headDim; d++) {
+        ASSERT_EQ(keyAt(layout, page.data(), 0, 5, d).value, constant);
+        ASSERT_EQ(valueAt(layout, page.data(), 0, 5, d).value, constant);
+      }
+    }
+  }
+}
+
+TEST(CacheQuantisation, ANaNShowsInItsGroup) {
+  for (size_t at : {0u, 3u, 63u}) {
+    const AttentionCase c = {{CacheType::Q4, 1, 128, 16}, 1, 0, false, false};
+    TestRow row(c, 3, 4);
+    row.values[at] = std::numeric_limits<float>::quiet_NaN();
+    const std::vector<float> outputs = attendWhole(bestInstructionSet(), 1, c, row);
+    for (size_t d = 0; d < 128; d++) EXPECT_EQ(std::isnan(outputs[2 * 128 + d]), d < 64) << d;
+  }
+}
+
+TEST(CacheQuantisation, BytesAreATokensOwnAndTheSameOnEveryInstructionSet) {
+  std::mt19937 random(5);
+  for (int round = 0; round < 40; round++) {
+    const CacheLayout layout = {round % 2 ? CacheType::Q4 : CacheType::Q8, 2, 1 + static_cast<uint32_t>(random() % 200), 32};
+    const size_t width = 2 * layout.headDim;
+    std::vector<std::vector<float>> keys, values;
+    for (uint32_t t = 0; t < layout.pageTokens; t++) keys.push_back(unusualNumbers(width, random)), values.push_back(unusualNumbers(width, random));
+    std::vector<uint8_t> expected(cachePageBytes(layout), 0xaa);
+    for (uint32_t t = 0; t < layout.pageTokens; t++) cacheStore(kernelsFor(InstructionSet::Scalar), layout, expected.data(), t, keys[t].data(), values[t].data());
+    for (InstructionSet set : kSets) {
+      if (!machineHas(set)) continue;
+      // Two threads, every other token each, neighbours at once.
+      std::vector<uint8_t> page(expected.size(), 0xaa);
+      const auto half = [&](uint32_t odd) {
+        for (uint32_t t = odd; t < layout.pageTokens; t += 2) cacheStore(kernelsFor(set), layout, page.data(), t, keys[t].data(), values[t].data());
+      };
+      std::thread other(half, 1);
+      half(0);
+      other.join();
+      ASSERT_EQ(page, expected) << instructionSetName(set) << ", heads of " << layout.headDim;
+    }
+  }
+}
+
+TEST(CacheQuantisation, FourAndAHalfBitsAnElement) {
+  for (uint32_t headDim : {64u, 128u, 256u}) {
+    EXPECT_EQ(cachePageBytes({CacheType::Q4, 3, headDim, 32}) * 8, 3 * 32 * 2 * headDim * 9 / 2);
+    EXPECT_EQ(cachePageBytes({CacheType::Q8, 3, headDim, 32}) * 8, 3 * 32 * 2 * headDim * 17 / 2);
+  }
+}
+
+}  // namespace
+}  // namespace spillway
