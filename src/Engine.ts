@@ -6,8 +6,9 @@ import { NativeDevice } from './engine/execution/NativeDevice.js';
 import { RowFeed } from './engine/execution/RowFeed.js';
 import { Run } from './engine/execution/Run.js';
 import type { RunRow } from './engine/execution/RunRow.js';
-import { RunRecorder } from './engine/execution/RunRecorder.js';
-import { ALL_ON_CPU, movement, type Movement, type Placement } from './engine/memory/movement.js';
+import { RunRecorder, type MemoryUse } from './engine/execution/RunRecorder.js';
+import type { Movement, Placement, TierShares } from './engine/memory/movement.js';
+import { pagedMovement } from './engine/memory/pagedMovement.js';
 import { PagePool } from './engine/memory/PagePool.js';
 import type { OrderedResult } from './engine/rows/ActiveRow.js';
 import type { Generation, GenerationSource, RunOptions } from './engine/rows/Generation.js';
@@ -77,21 +78,21 @@ export class Engine implements GenerationSource, AsyncDisposable {
     private readonly settled: SettledOptions,
   ) {
     const { decoder } = source;
-    this.device = new NativeDevice(runtime, settled.weightBuffers);
-    this.pool = new PagePool(settled.cache.pages, settled.cache.pageTokens);
-    const [bytes, streamed] = [settled.layerBytes, settled.streamedBytes].map((list) => list.reduce((sum, each) => sum + each, 0));
-    const onDisk = (streamed ?? 0) / Math.max(1, bytes ?? 0);
-    this.placement = { ...ALL_ON_CPU, weights: { gpu: 0, cpu: 1 - onDisk, disk: onDisk } };
-    this.movement = movement(
-      this.placement,
-      {
-        layerWeights: settled.layerBytes,
-        tokenCache: settled.pageBytes / settled.cache.pageTokens / decoder.layers,
-        tokenActivations: decoder.hiddenSize * 4,
-      },
-      this.device.computeTier,
-      decoder.layers,
-    );
+    const { cache, activations, streamedBytes, cacheOnDisk, activationsOnDisk } = settled;
+    const windows = decoder.layerSpecs.map(({ window }) => window);
+    this.device = new NativeDevice(runtime, { ...settled, pageTokens: cache.pageTokens, windows });
+    this.pool = new PagePool(cache.pages, cache.pageTokens, settled.diskCache);
+    const [bytes, streamed] = [settled.layerBytes, streamedBytes].map((list) => list.reduce((sum, each) => sum + each, 0));
+    const onDisk = (share: number): TierShares => ({ gpu: 0, cpu: 1 - share, disk: share });
+    this.placement = { weights: onDisk((streamed ?? 0) / Math.max(1, bytes ?? 0)), cache: onDisk(cacheOnDisk), activations: onDisk(activationsOnDisk) };
+    this.movement = pagedMovement({
+      streamedBytes,
+      pageTokens: cache.pageTokens,
+      pageSlotBytes: settled.pageSlotBytes,
+      windows,
+      tokenBytes: decoder.hiddenSize * 4,
+      residentTokens: activations?.residentTokens ?? Infinity,
+    });
   }
 
   /**
@@ -151,7 +152,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
       options,
       tokenizer: this.tokenizer,
       limits: { contextTokens, vocabularySize },
-      cacheTokens: this.pool.capacity * this.pool.pageTokens,
+      cacheTokens: this.pool.longestRow,
       inFlight,
       recorder,
       rejected$,
@@ -186,7 +187,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
     }
     const wrong = tokens.find((token) => !Number.isInteger(token) || token < 0 || token >= vocabularySize);
     if (wrong !== undefined) throw new RowError('token-out-of-range', `tokens: found ${wrong}, expected ids from 0 to ${vocabularySize - 1}`);
-    const most = this.pool.capacity * this.pool.pageTokens;
+    const most = this.pool.longestRow;
     if (longest - 1 > most) throw new UsageError(`window: found ${window}, but the KV cache holds ${most} tokens: give more memory`);
     const windows = async function* (): AsyncGenerator<ScoredRow> {
       for (let first = 0; first + 1 < tokens.length; first += window) yield new ScoredRow(tokens.slice(first, first + window), first);
@@ -225,6 +226,8 @@ export class Engine implements GenerationSource, AsyncDisposable {
 
   private start<Result>(rows: AsyncIterator<RunRow<Result>>, options: StartOptions, recorder: RunRecorder): Run<Result> {
     const { grid } = this.settled;
+    // Callbacks of the caller's have run since the options were checked.
+    if (this.closing) throw new UsageError('the engine is closed');
     const run = new Run<Result>({
       id: this.nextRun++,
       device: this.device,
@@ -243,8 +246,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
   }
 
   private recorder(schedule: string, { onProgress, onTrace }: Pick<RunOptions, 'onProgress' | 'onTrace'>): RunRecorder {
-    const { grid, threads, cpuMemoryBytes, pageBytes, reservedBytes, cache, precision } = this.settled;
-    const fixedBytes = reservedBytes - cache.pages * pageBytes;
+    const { grid, threads, precision } = this.settled;
     return new RunRecorder({
       model: this.source.path,
       policy: {
@@ -252,16 +254,23 @@ export class Engine implements GenerationSource, AsyncDisposable {
         compressWeights: 'none', compressCache: 'none', cpuAttention: true, threads, precision,
       },
       loadSeconds: this.loadSeconds,
-      memory: () => ({
-        cpu: {
-          capacityBytes: cpuMemoryBytes,
-          usedBytes: fixedBytes + this.pool.used * pageBytes,
-          peakBytes: fixedBytes + this.pool.peakUsed * pageBytes,
-        },
-      }),
+      memory: () => this.memory(),
       onProgress,
       onTrace,
     });
+  }
+
+  /** Bytes of each tier: the most that may be used, what is, and what was at most. */
+  private memory(): MemoryUse {
+    const { cache, capBytes, reservedBytes, pageBytes, pageSlotBytes, diskCache, diskBytes, storeBytes, spillBytes } = this.settled;
+    const { used, peakUsed } = this.pool;
+    const fixed = reservedBytes - cache.pages * pageBytes;
+    const cpu = { capacityBytes: capBytes, usedBytes: fixed + used.memory * pageBytes, peakBytes: fixed + peakUsed.memory * pageBytes };
+    if (storeBytes + spillBytes === 0) return { cpu };
+    const diskPageBytes = pageSlotBytes * this.settled.grid.layers;
+    const kept = storeBytes + spillBytes - diskCache.pages * diskPageBytes;
+    const capacityBytes = Number.isFinite(diskBytes) ? diskBytes : storeBytes + spillBytes;
+    return { cpu, disk: { capacityBytes, usedBytes: kept + used.disk * diskPageBytes, peakBytes: kept + peakUsed.disk * diskPageBytes } };
   }
 
   private checkOptions(options: RunOptions): void {

@@ -26,9 +26,19 @@ export interface EngineOptions {
    * Default: everything in memory if it fits, else as much as does.
    */
   readonly weights?: { readonly cpu: number; readonly disk: number };
-  /** Folder for repacked models, made when a model does not fit into memory and kept for the next time. Default: the user's cache folder. */
+  /**
+   * What share of each row's KV cache lives in memory, and what on disk; the two sum to 1. A row keeps at least one page in memory, where new
+   * tokens stand until their page is complete. Default: all in memory.
+   */
+  readonly cache?: { readonly cpu: number; readonly disk: number };
+  /** What share of a square's hidden states stays in memory between two layers, and what goes to disk; the two sum to 1. Default: all in memory. */
+  readonly activations?: { readonly cpu: number; readonly disk: number };
+  /**
+   * Folder for repacked models, made when a model does not fit into memory and kept for the next time, and for what a run spills, which does
+   * not outlive it. Default: the user's cache folder.
+   */
   readonly disk?: string;
-  /** Most space that a repacked model may take there. Default: what is free. */
+  /** Most space that all of it may take there. Default: what is free. */
   readonly diskMemory?: Size;
   /** Called while a model that does not fit is repacked. */
   readonly onRepack?: (bytes: number, totalBytes: number) => void;

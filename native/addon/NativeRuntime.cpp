@@ -17,9 +17,9 @@ constexpr napi_type_tag kTypeTag = {0x5b1f7e0a9c2d4f63, 0x8a4be9d15f70c216};
 uint32_t readHandle(const Napi::Value& value, const char* name) { return static_cast<uint32_t>(readInteger(value, name, 0, INT32_MAX)); }
 
 // Absent means -1.
-int32_t readBuffer(const Napi::Value& value) {
-  if (value.IsUndefined() || (value.IsNumber() && readNumber(value, "buffer") == kNoBuffer)) return kNoBuffer;
-  return static_cast<int32_t>(readInteger(value, "buffer", 0, INT32_MAX));
+int32_t readBuffer(const Napi::Value& value, const char* name) {
+  if (value.IsUndefined() || (value.IsNumber() && readNumber(value, name) == kNoBuffer)) return kNoBuffer;
+  return static_cast<int32_t>(readInteger(value, name, 0, INT32_MAX));
 }
 
 }  // namespace
@@ -29,6 +29,7 @@ Napi::Function NativeRuntime::define(Napi::Env env) {
                      {
                          InstanceAccessor<&NativeRuntime::bytes>("bytes"),
                          InstanceAccessor<&NativeRuntime::instructionSet>("instructionSet"),
+                         InstanceAccessor<&NativeRuntime::moved>("moved"),
                          InstanceMethod<&NativeRuntime::load>("load"),
                          InstanceMethod<&NativeRuntime::onCompleted>("onCompleted"),
                          InstanceMethod<&NativeRuntime::createRow>("createRow"),
@@ -39,6 +40,12 @@ Napi::Function NativeRuntime::define(Napi::Env env) {
                          InstanceMethod<&NativeRuntime::freeBatch>("freeBatch"),
                          InstanceMethod<&NativeRuntime::submitCompute>("submitCompute"),
                          InstanceMethod<&NativeRuntime::submitLoadWeight>("submitLoadWeight"),
+                         InstanceMethod<&NativeRuntime::createHiddenStore>("createHiddenStore"),
+                         InstanceMethod<&NativeRuntime::freeHiddenStore>("freeHiddenStore"),
+                         InstanceMethod<&NativeRuntime::submitLoadCache>("submitLoadCache"),
+                         InstanceMethod<&NativeRuntime::submitStoreCache>("submitStoreCache"),
+                         InstanceMethod<&NativeRuntime::submitLoadActivation>("submitLoadActivation"),
+                         InstanceMethod<&NativeRuntime::submitStoreActivation>("submitStoreActivation"),
                          InstanceMethod<&NativeRuntime::cancelAll>("cancelAll"),
                          InstanceMethod<&NativeRuntime::close>("close"),
                      });
@@ -80,7 +87,13 @@ NativeRuntime::~NativeRuntime() { shutDown(); }
 void NativeRuntime::environmentEnds(void* self) { static_cast<NativeRuntime*>(self)->shutDown(); }
 
 void NativeRuntime::shutDown() {
-  runtime_.reset();  // joins, so that nobody calls `wake_` from here on
+  if (runtime_ != nullptr) {
+    runtime_->close();
+    runtime_->join();
+    bytesRead_ = runtime_->moved().read.load();
+    bytesWritten_ = runtime_->moved().written.load();
+  }
+  runtime_.reset();  // has joined, so that nobody calls `wake_` from here on
   if (wake_ == nullptr) return;
   napi_release_threadsafe_function(std::exchange(wake_, nullptr), napi_tsfn_abort);
   napi_remove_env_cleanup_hook(env_, environmentEnds, this);
@@ -119,6 +132,14 @@ void NativeRuntime::updateBusy() {
 Napi::Value NativeRuntime::bytes(const Napi::CallbackInfo&) { return bytesToJavaScript(env_, bytes_); }
 
 Napi::Value NativeRuntime::instructionSet(const Napi::CallbackInfo&) { return Napi::String::New(env_, instructionSetName(instructionSet_)); }
+
+Napi::Value NativeRuntime::moved(const Napi::CallbackInfo&) {
+  const bool open = runtime_ != nullptr;
+  Napi::Object object = Napi::Object::New(env_);
+  object.Set("read", static_cast<double>(open ? runtime_->moved().read.load() : bytesRead_));
+  object.Set("written", static_cast<double>(open ? runtime_->moved().written.load() : bytesWritten_));
+  return object;
+}
 
 Napi::Value NativeRuntime::load(const Napi::CallbackInfo& info) {
   return guarded(env_, [&]() -> Napi::Value {
@@ -191,8 +212,9 @@ Napi::Value NativeRuntime::submitCompute(const Napi::CallbackInfo& info) {
     const uint32_t batch = readHandle(info[2], "batch");
     const uint32_t activations = readHandle(info[3], "activations");
     const std::vector<EventId> after = parseEvents(info[4], "after");
-    const int32_t buffer = readBuffer(info[5]);
-    return submitted(openForTasks("submitCompute").submitCompute(part, layer, batch, activations, after, buffer));
+    const int32_t buffer = readBuffer(info[5], "buffer");
+    const int32_t cacheBuffer = readBuffer(info[6], "cacheBuffer");
+    return submitted(openForTasks("submitCompute").submitCompute(part, layer, batch, activations, after, buffer, cacheBuffer));
   });
 }
 
@@ -203,6 +225,48 @@ Napi::Value NativeRuntime::submitLoadWeight(const Napi::CallbackInfo& info) {
     const std::vector<EventId> after = parseEvents(info[2], "after");
     return submitted(openForTasks("submitLoadWeight").submitLoadWeight(layer, buffer, after));
   });
+}
+
+Napi::Value NativeRuntime::createHiddenStore(const Napi::CallbackInfo& info) {
+  return guarded(env_, [&] {
+    const uint64_t tokens = readInteger(info[0], "tokens", 1, UINT32_MAX);
+    const uint64_t residentTokens = readInteger(info[1], "residentTokens", 0, UINT32_MAX);
+    return Napi::Number::New(env_, open().createHiddenStore(static_cast<uint32_t>(tokens), static_cast<uint32_t>(residentTokens)));
+  });
+}
+
+Napi::Value NativeRuntime::freeHiddenStore(const Napi::CallbackInfo& info) {
+  return guarded(env_, [&] {
+    const uint32_t store = readHandle(info[0], "store");
+    open().freeHiddenStore(store);
+    return env_.Undefined();
+  });
+}
+
+Napi::Value NativeRuntime::submitMove(const Napi::CallbackInfo& info, const char* call, const char* const (&names)[3], Move move) {
+  return guarded(env_, [&] {
+    const uint32_t first = readHandle(info[0], names[0]);
+    const uint32_t second = readHandle(info[1], names[1]);
+    const uint32_t third = readHandle(info[2], names[2]);
+    const std::vector<EventId> after = parseEvents(info[3], "after");
+    return submitted((openForTasks(call).*move)(first, second, third, after));
+  });
+}
+
+Napi::Value NativeRuntime::submitLoadCache(const Napi::CallbackInfo& info) {
+  return submitMove(info, "submitLoadCache", {"layer", "batch", "buffer"}, &Runtime::submitLoadCache);
+}
+
+Napi::Value NativeRuntime::submitStoreCache(const Napi::CallbackInfo& info) {
+  return submitMove(info, "submitStoreCache", {"layer", "batch", "buffer"}, &Runtime::submitStoreCache);
+}
+
+Napi::Value NativeRuntime::submitLoadActivation(const Napi::CallbackInfo& info) {
+  return submitMove(info, "submitLoadActivation", {"store", "activations", "tokens"}, &Runtime::submitLoadActivation);
+}
+
+Napi::Value NativeRuntime::submitStoreActivation(const Napi::CallbackInfo& info) {
+  return submitMove(info, "submitStoreActivation", {"store", "activations", "tokens"}, &Runtime::submitStoreActivation);
 }
 
 Napi::Value NativeRuntime::cancelAll(const Napi::CallbackInfo&) {

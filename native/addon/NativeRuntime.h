@@ -22,6 +22,7 @@ class NativeRuntime : public Napi::ObjectWrap<NativeRuntime> {
  private:
   Napi::Value bytes(const Napi::CallbackInfo& info);
   Napi::Value instructionSet(const Napi::CallbackInfo& info);
+  Napi::Value moved(const Napi::CallbackInfo& info);
   Napi::Value load(const Napi::CallbackInfo& info);
   Napi::Value onCompleted(const Napi::CallbackInfo& info);
   Napi::Value createRow(const Napi::CallbackInfo& info);
@@ -32,11 +33,20 @@ class NativeRuntime : public Napi::ObjectWrap<NativeRuntime> {
   Napi::Value freeBatch(const Napi::CallbackInfo& info);
   Napi::Value submitCompute(const Napi::CallbackInfo& info);
   Napi::Value submitLoadWeight(const Napi::CallbackInfo& info);
+  Napi::Value createHiddenStore(const Napi::CallbackInfo& info);
+  Napi::Value freeHiddenStore(const Napi::CallbackInfo& info);
+  Napi::Value submitLoadCache(const Napi::CallbackInfo& info);
+  Napi::Value submitStoreCache(const Napi::CallbackInfo& info);
+  Napi::Value submitLoadActivation(const Napi::CallbackInfo& info);
+  Napi::Value submitStoreActivation(const Napi::CallbackInfo& info);
   Napi::Value cancelAll(const Napi::CallbackInfo& info);
   Napi::Value close(const Napi::CallbackInfo& info);
 
   Runtime& open();          // throws once close() was called
   Runtime& openForTasks(const char* call);  // likewise, and before onCompleted()
+  // Calls of the shape submit(three small integers, after): `names` are theirs.
+  using Move = EventId (Runtime::*)(uint32_t first, uint32_t second, uint32_t third, const std::vector<EventId>& after);
+  Napi::Value submitMove(const Napi::CallbackInfo& info, const char* call, const char* const (&names)[3], Move move);
   Napi::Value submitted(EventId event);
   void updateBusy();        // keeps the process and this object alive while there is something to wait for, and only then
   void drain();             // on the JavaScript thread, after a wake-up
@@ -55,6 +65,7 @@ class NativeRuntime : public Napi::ObjectWrap<NativeRuntime> {
   napi_threadsafe_function wake_ = nullptr;
   bool busy_ = false;
   size_t tasksUnderWay_ = 0;
+  uint64_t bytesRead_ = 0, bytesWritten_ = 0;  // once the runtime is gone
 
   Napi::FunctionReference onCompleted_;
   Napi::FunctionReference onProgress_;

@@ -75,6 +75,18 @@ std::optional<StoredWeights> parseStoredWeights(const Napi::Value& value) {
   return weights;
 }
 
+std::optional<SpillOptions> parseSpill(const Napi::Value& value) {
+  if (value.IsUndefined()) return {};
+  const Napi::Object object = readObject(value, "spill");
+  SpillOptions spill;
+  spill.folder = readString(object.Get("folder"), "spill.folder");
+  spill.pages = count(object, "pages", "spill.");
+  spill.buffers = count(object, "buffers", "spill.");
+  spill.bufferPages = count(object, "bufferPages", "spill.");
+  spill.hiddenBytes = readInteger(object.Get("hiddenBytes"), "spill.hiddenBytes", 0, kMostSafe);
+  return spill;
+}
+
 }  // namespace
 
 RuntimeOptions parseRuntimeOptions(const Napi::Value& value) {
@@ -96,6 +108,7 @@ RuntimeOptions parseRuntimeOptions(const Napi::Value& value) {
   const Napi::Object limits = readObject(object.Get("limits"), "limits");
   options.limits = {count(limits, "tokensPerSquare", "limits."), count(limits, "rowsPerSquare", "limits.")};
   options.weights = parseStoredWeights(object.Get("weights"));
+  options.spill = parseSpill(object.Get("spill"));
   return options;
 }
 

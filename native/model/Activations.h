@@ -3,33 +3,44 @@
 #include <cstdint>
 
 #include "../runtime/Arena.h"
+#include "../runtime/DirectFile.h"
 #include "../runtime/Scratch.h"
 #include "DecoderSpec.h"
 
 namespace spillway {
 
 struct Activations {
-  Activations(const DecoderSpec& spec, uint32_t tokens) : capacityTokens(tokens), memory(bytesFor(spec, tokens), "activations") {
+  // keepsKeys: with room for new keys and values, which pages on disk need between projection and attention.
+  Activations(const DecoderSpec& spec, uint32_t tokens, bool keepsKeys)
+      : capacityTokens(tokens), keepsKeys(keepsKeys), memory(bytesFor(spec, tokens, keepsKeys), "activations") {
     hidden = reinterpret_cast<float*>(memory.data());
-    queries = hidden + Scratch::aligned(elements(tokens, spec.hiddenSize) * sizeof(float)) / sizeof(float);
-    rotary = queries + Scratch::aligned(elements(tokens, spec.queryWidth()) * sizeof(float)) / sizeof(float);
+    queries = hidden + hiddenBytes(spec, tokens) / sizeof(float);
+    rotary = queries + bytes(tokens, spec.queryWidth()) / sizeof(float);
+    keys = rotary + bytes(tokens, rotaryWidth(spec)) / sizeof(float);
+    values = keys + bytes(tokens, spec.keyWidth()) / sizeof(float);
   }
 
-  static size_t bytesFor(const DecoderSpec& spec, uint32_t tokens) {
-    return Scratch::aligned(elements(tokens, spec.hiddenSize) * sizeof(float)) + Scratch::aligned(elements(tokens, spec.queryWidth()) * sizeof(float)) +
-           Scratch::aligned(elements(tokens, spec.rotaryTables.size() * spec.rotaryDims) * sizeof(float));
+  static size_t bytesFor(const DecoderSpec& spec, uint32_t tokens, bool keepsKeys) {
+    return hiddenBytes(spec, tokens) + bytes(tokens, spec.queryWidth()) + bytes(tokens, rotaryWidth(spec)) + (keepsKeys ? 2 * bytes(tokens, spec.keyWidth()) : 0);
   }
 
   uint32_t capacityTokens;
+  bool keepsKeys;
   Arena memory;
-  float* hidden;   // [tokens, hiddenSize]
+  float* hidden;   // [tokens, hiddenSize]; whole blocks of 4096 bytes, so that disks can read into them directly
   float* queries;  // [tokens, heads * headDim]; attention overwrites them with its outputs
   // [tables, tokens, dims]: cosines, then sines, of a token's position; computed once a pass.
   float* rotary;
+  float *keys, *values;  // [tokens, kvHeads * headDim] each, of the layer that was projected last; only where keepsKeys
   uint64_t rotarySerial = 0;  // the batch that `rotary` belongs to
+  // The square that `keys` and `values` belong to: a batch's serial (0: none) and a layer.
+  uint64_t keysSerial = 0;
+  size_t keysLayer = 0;
 
  private:
-  static size_t elements(size_t tokens, size_t width) { return tokens * width; }
+  static size_t bytes(size_t tokens, size_t width) { return Scratch::aligned(tokens * width * sizeof(float)); }
+  static size_t hiddenBytes(const DecoderSpec& spec, size_t tokens) { return DirectFile::aligned(tokens * spec.hiddenSize * sizeof(float)); }
+  static size_t rotaryWidth(const DecoderSpec& spec) { return spec.rotaryTables.size() * spec.rotaryDims; }
 };
 
 }  // namespace spillway

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "../runtime/Error.h"
+#include "stagedPages.h"
 
 namespace spillway {
 
@@ -22,12 +23,18 @@ uint32_t checked(size_t row, const char* field, int32_t value, int64_t least, in
 
 // A page that a range writes to must be that row's alone; pages that are only read may be shared.
 void checkOwnership(const Batch& batch, uint32_t pageTokens) {
-  std::unordered_map<uint32_t, size_t> writers;  // page to row of the batch
+  std::unordered_map<int32_t, size_t> writers;  // page to row of the batch
+  const char* const expected = "pages that no position before it in the batch is written to";
+  for (size_t r = 0; r < batch.ranges.size(); r++) {
+    const BatchRange& range = batch.ranges[r];
+    if (range.spilled && !writers.emplace(range.tail, r).second) refuse(r, "tail", range.tail, expected);
+  }
   for (size_t r = 0; r < batch.ranges.size(); r++) {
     const BatchRange& range = batch.ranges[r];
     for (uint32_t p = range.firstPosition / pageTokens; p <= (range.firstPosition + range.tokens - 1) / pageTokens; p++) {
-      const uint32_t page = batch.pages[range.firstPage + p];
-      if (!writers.emplace(page, r).second) refuse(r, "pages", page, "pages that no position before it in the batch is written to");
+      const int32_t page = batch.pages[range.firstPage + p];
+      if (range.spilled && page == range.tail) continue;
+      if (!writers.emplace(page, r).second) refuse(r, "pages", page, expected);
     }
   }
   for (size_t r = 0; r < batch.ranges.size(); r++) {
@@ -36,10 +43,29 @@ void checkOwnership(const Batch& batch, uint32_t pageTokens) {
     for (uint32_t p = 0; p < range.pageCount; p++) {
       const auto writer = writers.find(batch.pages[range.firstPage + p]);
       if (writer == writers.end()) continue;
-      const bool own = writer->second == r && p >= firstWritten;
+      const bool own = writer->second == r && (p >= firstWritten || (range.spilled && writer->first == range.tail));
       if (!own) refuse(r, "pages", writer->first, "no page that row " + std::to_string(writer->second) + " of the batch writes to");
     }
   }
+}
+
+// A tail is overwritten until the row's last page on disk is complete, so it may hold positions of its own only after that.
+void checkTail(size_t row, const BatchRange& range, const std::vector<int32_t>& pages) {
+  if (range.tail < 0) refuse(row, "tail", range.tail, "a page of the pool, since some of the row's pages are on disk");
+  bool own = false;
+  for (uint32_t p = 0; p < range.pageCount; p++) {
+    const int32_t page = pages[range.firstPage + p];
+    if (own && (page < 0 || page == range.tail)) refuse(row, "tail", range.tail, "a page that stands in the row's table once at most, after all pages on disk");
+    own |= page == range.tail;
+  }
+}
+
+void checkStaging(const Batch& batch, const BatchBounds& bounds) {
+  uint64_t places = 0;
+  forStagedPages(batch, bounds.widestWindow, bounds.pageTokens, [&](const StagedPage&) { return ++places != 0; });
+  if (places <= bounds.bufferPages) return;
+  throw Error(ErrorCode::InvalidArgument, "rows: found " + std::to_string(places) + " pages to stage for a layer, expected at most the " +
+                                              std::to_string(bounds.bufferPages) + " of a buffer (spill.bufferPages)");
 }
 
 uint64_t nextSerial() {
@@ -54,6 +80,11 @@ std::shared_ptr<Batch> makeBatch(const std::vector<int32_t>& rows, const std::ve
   if (rows.empty() || rows.size() % kBatchStride != 0 || rows.size() / kBatchStride > bounds.limits.rowsPerSquare) {
     throw Error(ErrorCode::InvalidArgument, "rows: found " + std::to_string(rows.size()) + " integers, expected " + std::to_string(kBatchStride) +
                                                 " a row and 1 to " + std::to_string(bounds.limits.rowsPerSquare) + " rows");
+  }
+  for (size_t i = 0; i < pages.size(); i++) {
+    if (pages[i] < 0 ? diskPage(pages[i]) < bounds.diskPages : static_cast<uint32_t>(pages[i]) < bounds.pages) continue;
+    throw Error(ErrorCode::InvalidArgument, "pages[" + std::to_string(i) + "]: found " + std::to_string(pages[i]) + ", expected a page under " +
+                                                std::to_string(bounds.pages) + (bounds.diskPages == 0 ? "" : ", or one on disk, from -1 to -" + std::to_string(bounds.diskPages)));
   }
   auto batch = std::make_shared<Batch>();
   batch->serial = nextSerial();
@@ -72,6 +103,11 @@ std::shared_ptr<Batch> makeBatch(const std::vector<int32_t>& rows, const std::ve
     range.mode = static_cast<HeadMode>(checked(r, "head mode", entry[3], 0, 2));
     range.firstPage = checked(r, "first page", entry[4], 0, static_cast<int64_t>(pages.size()));
     range.pageCount = checked(r, "page count", entry[5], 0, static_cast<int64_t>(pages.size() - range.firstPage));
+    if (entry[6] < -1 || entry[6] >= static_cast<int64_t>(bounds.pages)) refuse(r, "tail", entry[6], "-1, or a page under " + std::to_string(bounds.pages));
+    range.tail = entry[6];
+    range.spilled = std::any_of(pages.begin() + range.firstPage, pages.begin() + range.firstPage + range.pageCount, [](int32_t page) { return page < 0; });
+    if (range.spilled) checkTail(r, range, pages);
+    batch->spilled |= range.spilled;
     range.firstToken = static_cast<uint32_t>(tokens);
     const uint64_t reach = uint64_t(range.pageCount) * bounds.pageTokens;
     if (reach < uint64_t(range.firstPosition) + range.tokens) {
@@ -84,15 +120,9 @@ std::shared_ptr<Batch> makeBatch(const std::vector<int32_t>& rows, const std::ve
     }
     batch->ranges.push_back(std::move(range));
   }
-  batch->pages.reserve(pages.size());
-  for (size_t i = 0; i < pages.size(); i++) {
-    if (pages[i] < 0 || static_cast<uint32_t>(pages[i]) >= bounds.pages) {
-      throw Error(ErrorCode::InvalidArgument,
-                  "pages[" + std::to_string(i) + "]: found " + std::to_string(pages[i]) + ", expected a page under " + std::to_string(bounds.pages));
-    }
-    batch->pages.push_back(static_cast<uint32_t>(pages[i]));
-  }
+  batch->pages = pages;
   checkOwnership(*batch, bounds.pageTokens);
+  checkStaging(*batch, bounds);
 
   batch->tokens.reserve(tokens);
   for (uint32_t r = 0; r < count; r++) {

@@ -25,7 +25,12 @@ struct BatchRange {
   uint32_t firstToken;  // of the range within the batch's activations
   uint32_t firstPage;   // index into `pages`
   uint32_t pageCount;
+  int32_t tail;  // page of the pool that takes the tokens of a page on disk until it is complete; -1: none
+  bool spilled;  // some of the row's pages are on disk
 };
+
+// Page tables name pages of the pool from 0 up, and pages on disk from -1 down.
+inline uint32_t diskPage(int32_t page) { return static_cast<uint32_t>(-1 - page); }
 
 struct BatchToken {
   uint32_t range;
@@ -35,7 +40,8 @@ struct BatchToken {
 struct Batch {
   uint64_t serial = 0;  // no two batches of a process share it
   std::vector<BatchRange> ranges;
-  std::vector<uint32_t> pages;
+  std::vector<int32_t> pages;
+  bool spilled = false;            // some of the pages are on disk
   std::vector<BatchToken> tokens;  // of all ranges, in order
 
   // Filled in anew for each layer by the task that attends, so that it allocates nothing.
@@ -77,14 +83,17 @@ struct BatchBounds {
   uint32_t pages;       // of the cache, a layer
   uint32_t pageTokens;
   uint32_t contextTokens;  // positions that the model has
+  uint32_t diskPages = 0;    // of the cache, a layer
+  uint32_t bufferPages = 0;  // that a staging buffer has places for
+  uint32_t widestWindow = 0;  // of all layers; 0: none
 };
 
-// Six integers a row (src/bindings/Addon.ts, BATCH_STRIDE).
-constexpr size_t kBatchStride = 6;
+// Seven integers a row (src/bindings/Addon.ts, BATCH_STRIDE).
+constexpr size_t kBatchStride = 7;
 
 // Throws Error(InvalidArgument), naming the row and the number at fault, for whatever the tasks could not compute safely:
 // unknown handles, the same row twice, empty ranges, ranges past the row's capacity, pages that do not exist or do not reach far enough, a page
-// that is written for one row and listed for another, more rows or tokens than the limits.
+// that is written for one row and listed for another, pages on disk without a tail, more rows, tokens or staged pages than the limits.
 std::shared_ptr<Batch> makeBatch(const std::vector<int32_t>& rows, const std::vector<int32_t>& pages, const BatchBounds& bounds,
                                  const HandleTable<Row>& table);
 

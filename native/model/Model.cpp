@@ -5,6 +5,7 @@
 
 #include "../runtime/Error.h"
 #include "Runtime.h"
+#include "stagedPages.h"
 
 namespace spillway {
 
@@ -13,10 +14,27 @@ namespace {
 constexpr uint32_t kMostThreads = 1024;
 constexpr uint32_t kMostTokens = 1u << 16;
 constexpr uint32_t kMostBuffers = 1u << 12;
+constexpr unsigned kSpillDepth = 32;  // requests in flight: pages are small
+constexpr uint64_t kMostSpillBytes = uint64_t(1) << 52;  // exact in JavaScript, and far below where offsets end
 
 void checkRange(const char* field, uint32_t value, uint32_t most) {
   if (value >= 1 && value <= most) return;
   throw Error(ErrorCode::InvalidArgument, std::string(field) + ": found " + std::to_string(value) + ", expected 1 to " + std::to_string(most));
+}
+
+void check(const SpillOptions& spill) {
+  const auto refuse = [](const char* field, uint64_t found, const std::string& expected) {
+    throw Error(ErrorCode::InvalidArgument, std::string("spill.") + field + ": found " + std::to_string(found) + ", expected " + expected);
+  };
+  if (spill.pages > INT32_MAX) refuse("pages", spill.pages, "0 to " + std::to_string(INT32_MAX));
+  if (spill.hiddenBytes > kMostSpillBytes) refuse("hiddenBytes", spill.hiddenBytes, "at most " + std::to_string(kMostSpillBytes));
+  if (spill.pages == 0) {
+    if (spill.buffers != 0) refuse("buffers", spill.buffers, "0, since spill.pages is 0");
+    if (spill.bufferPages != 0) refuse("bufferPages", spill.bufferPages, "0, since spill.pages is 0");
+    return;
+  }
+  checkRange("spill.buffers", spill.buffers, kMostBuffers);
+  checkRange("spill.bufferPages", spill.bufferPages, INT32_MAX);
 }
 
 RuntimeOptions checked(RuntimeOptions&& options) {
@@ -33,6 +51,7 @@ RuntimeOptions checked(RuntimeOptions&& options) {
                                                 ", expected one that this machine has, such as " + instructionSetName(bestInstructionSet()));
   }
   if (options.weights) checkRange("weights.buffers", options.weights->buffers, kMostBuffers);
+  if (options.spill) check(*options.spill);
   return std::move(options);
 }
 
@@ -46,6 +65,15 @@ size_t weightBufferBytes(const RuntimeOptions& options, const Weights& weights) 
   return static_cast<size_t>(weights.mostStreamedBytes()) * options.weights->buffers;
 }
 
+size_t stagingBytes(const RuntimeOptions& options, size_t slotBytes) {
+  if (!options.spill) return 0;
+  const uint64_t places = uint64_t(options.spill->buffers) * options.spill->bufferPages;  // at most 2^43
+  if (places > kMostSpillBytes / slotBytes) throw Error(ErrorCode::Memory, "the staging buffers' bytes overflow");
+  return static_cast<size_t>(places * slotBytes);
+}
+
+bool keepsKeys(const RuntimeOptions& options) { return options.spill && options.spill->pages != 0; }
+
 CacheLayout layoutOf(const RuntimeOptions& options) {
   return {options.cacheType, options.decoder.kvHeads, options.decoder.headDim, options.pageTokens};
 }
@@ -58,11 +86,24 @@ Model::Model(RuntimeOptions&& options)
       cache_(layoutOf(options_), options_.decoder.layers, options_.pages),
       pool_(options_.threads),
       compute_{kernelsFor(options_.instructionSet), pool_, options_.precision},
-      scratchBytes_(measureScratch(options_.decoder, weights_, cache_, compute_, options_.limits)) {}
+      scratchBytes_(measureScratch(options_.decoder, weights_, cache_, compute_, options_.limits, keepsKeys(options_))) {
+  if (options_.spill && uint64_t(options_.decoder.layers) * options_.spill->pages > kMostSpillBytes / DirectFile::aligned(cache_.pageBytes())) {
+    throw Error(ErrorCode::Memory, "the spill file's bytes overflow");
+  }
+}
 
-void Model::reserve() {
+// What the spill file begins with; hidden stores come after it.
+uint64_t Model::spilledCacheBytes() const {
+  return options_.spill ? uint64_t(options_.decoder.layers) * options_.spill->pages * DirectFile::aligned(cache_.pageBytes()) : 0;
+}
+
+void Model::reserve(DiskTraffic* traffic) {
+  DirectOptions disk;
+  disk.backend = options_.diskBackend;
+  disk.faults = options_.diskFaults;
+  disk.traffic = traffic;
   if (options_.weights) {
-    store_ = std::make_unique<WeightStore>(options_.weights->store, options_.weights->fingerprint, weights_);
+    store_ = std::make_unique<WeightStore>(options_.weights->store, options_.weights->fingerprint, weights_, disk);
     if (weights_.mostStreamedBytes() != 0) buffers_.reserve(options_.weights->buffers, weights_.mostStreamedBytes());
   } else {
     for (const std::string& path : options_.files) files_.emplace_back(path);
@@ -70,6 +111,19 @@ void Model::reserve() {
   }
   weights_.reserve();
   cache_.reserve();
+  const uint64_t cacheBytes = spilledCacheBytes();
+  const uint64_t spillBytes = bytes().spill;
+  if (spillBytes != 0) {
+    disk.depth = kSpillDepth;
+    spillFile_ = std::make_unique<SpillFile>(options_.spill->folder, spillBytes, disk);
+  }
+  hiddenExtents_ = std::make_shared<ExtentPool>(cacheBytes, spillBytes - cacheBytes);
+  if (cacheBytes != 0) {
+    const SpillOptions& spill = *options_.spill;
+    const size_t slotBytes = DirectFile::aligned(cache_.pageBytes());
+    cacheSpill_ = std::make_unique<CacheSpill>(*spillFile(), options_.decoder.layers, spill.pages, slotBytes, options_.pageTokens);
+    staging_.reserve(spill.buffers, spill.bufferPages * slotBytes);
+  }
   scratch_ = Arena(scratchBytes_, "scratch memory");
 }
 
@@ -79,7 +133,10 @@ RuntimeBytes Model::bytes() const {
   bytes.weightBuffers = weightBufferBytes(options_, weights_);
   bytes.cache = cache_.bytes();
   bytes.scratch = scratchBytes_;
-  bytes.activations = Activations::bytesFor(options_.decoder, options_.limits.tokensPerSquare);
+  bytes.activations = Activations::bytesFor(options_.decoder, options_.limits.tokensPerSquare, keepsKeys(options_));
+  bytes.pageSlot = DirectFile::aligned(cache_.pageBytes());
+  bytes.staging = stagingBytes(options_, bytes.pageSlot);
+  bytes.spill = spilledCacheBytes() + (options_.spill ? DirectFile::aligned(options_.spill->hiddenBytes) : 0);
   for (size_t layer = 0; layer < options_.decoder.layers; layer++) bytes.streamed.push_back(weights_.layerBlock(layer).streamedBytes());
   return bytes;
 }
@@ -95,15 +152,41 @@ void Model::loadWeight(uint32_t layer, uint32_t buffer, const std::atomic<bool>&
   filling.finish(layer);
 }
 
-std::unique_ptr<TaskResult> Model::compute(ComputePart part, uint32_t layer, const Batch& batch, Activations& activations, int32_t buffer) {
+void Model::attendStaged(Pass& pass, uint32_t layer, int32_t buffer) {
+  if (buffer == kNoBuffer) return attendLayer(pass, layer);
+  bool loads = false;
+  forStagedPages(pass.batch, window(layer), options_.pageTokens, [&](const StagedPage& page) { return !(loads |= page.loaded); });
+  using Purpose = StagingBuffers::Purpose;
+  StagingBuffers::Use use(staging_, static_cast<uint32_t>(buffer), {pass.batch.serial, layer}, loads ? Purpose::AttendLoaded : Purpose::AttendFresh);
+  pass.staged = use.data();
+  pass.stagedBytes = DirectFile::aligned(cache_.pageBytes());
+  attendLayer(pass, layer);
+  use.finish();
+}
+
+void Model::loadCache(uint32_t layer, const Batch& batch, uint32_t buffer, const std::atomic<bool>& stopped) {
+  if (!stages(batch, window(layer), options_.pageTokens)) return;
+  StagingBuffers::Use use(staging_, buffer, {batch.serial, layer}, StagingBuffers::Purpose::Load);
+  cacheSpill_->load(layer, window(layer), batch, use.data(), stopped);
+  use.finish();
+}
+
+void Model::storeCache(uint32_t layer, const Batch& batch, uint32_t buffer) {
+  if (!stages(batch, window(layer), options_.pageTokens)) return;
+  const StagingBuffers::Use use(staging_, buffer, {batch.serial, layer}, StagingBuffers::Purpose::Store);
+  cacheSpill_->store(layer, window(layer), batch, use.data());
+}
+
+std::unique_ptr<TaskResult> Model::compute(ComputePart part, uint32_t layer, const Batch& batch, Activations& activations, int32_t buffer,
+                                           int32_t cacheBuffer) {
   Scratch scratch(scratch_.data(), scratch_.bytes());
   std::optional<WeightBuffers::Use> use;
   if (buffer != kNoBuffer) use.emplace(buffers_, static_cast<uint32_t>(buffer), layer);
-  const Pass pass{options_.decoder, weights_, cache_, compute_, batch, activations, scratch, false, use ? use->data() : nullptr};
+  Pass pass{options_.decoder, weights_, cache_, compute_, batch, activations, scratch, false, use ? use->data() : nullptr};
   switch (part) {
     case ComputePart::Embed: embed(pass); return nullptr;
     case ComputePart::Project: project(pass, layer); return nullptr;
-    case ComputePart::Attend: attendLayer(pass, layer); return nullptr;
+    case ComputePart::Attend: attendStaged(pass, layer, cacheBuffer); return nullptr;
     case ComputePart::Finish: finish(pass, layer); return nullptr;
     case ComputePart::Head: return head(pass);
   }

@@ -17,6 +17,7 @@ class PagePool {
   size_t bytes() const { return bytes_; }
   const CacheLayout& layout() const { return layout_; }
   uint32_t pages() const { return pages_; }
+  size_t pageBytes() const { return pageBytes_; }
   // Pages are touched by tasks alone, which see to it that none is written and read at once.
   uint8_t* page(size_t layer, size_t page) const { return block_.data() + (layer * pages_ + page) * pageBytes_; }
 

@@ -28,6 +28,8 @@ struct Pass {
   Scratch& scratch;
   bool measuring = false;
   const uint8_t* streamed = nullptr;  // the buffer that holds what streams of the layer at hand, if anything does
+  uint8_t* staged = nullptr;          // the staging buffer of the square at hand, if it has pages to stage
+  size_t stagedBytes = 0;             // of a place in it
 
   size_t tokens() const { return batch.tokens.size(); }
 
@@ -89,10 +91,14 @@ struct HeadResult : TaskResult {
 
 // Token (and learned position) embeddings into the activations. Throws Error(InvalidArgument) for a range past a row's known tokens.
 void embed(const Pass& pass);
-// Norm, q k v, q/k norms, rotation; keys and values go into the cache's pages, queries into the activations.
+// Norm, q k v, q/k norms, rotation; queries go into the activations, keys and values into the cache's pages, or, where the batch has pages on disk,
+// into the activations too.
 void project(const Pass& pass, size_t layer);
 // Attention over the pages; queries become attention outputs.
 void attendLayer(const Pass& pass, size_t layer);
+// For a batch with pages on disk, first: new keys and values from the activations into the pages, in the pool, the staging buffer and the tails.
+// Leaves the pages' places in Batch::pagePointers. Throws Error(InvalidArgument) unless this batch and layer were projected last.
+void placePages(const Pass& pass, size_t layer);
 // Output projection, residual, feed-forward block.
 void finish(const Pass& pass, size_t layer);
 // Final norm, language-model head, and sampling or scoring for the ranges that ask for it.
@@ -102,7 +108,8 @@ std::unique_ptr<HeadResult> head(const Pass& pass);
 void feedForward(const Pass& pass, const LayerWeights& layer, const float* input, float* output);
 void feedForwardExperts(const Pass& pass, const LayerWeights& layer, const float* input, float* output);
 
-// Scratch bytes that the largest batch within the limits needs in its hungriest part. Computes nothing.
-size_t measureScratch(const DecoderSpec& spec, const Weights& weights, const PagePool& cache, const Compute& compute, const Limits& limits);
+// Scratch bytes that the largest batch within the limits needs in its hungriest part. Computes nothing. keepsKeys: see Activations.
+size_t measureScratch(const DecoderSpec& spec, const Weights& weights, const PagePool& cache, const Compute& compute, const Limits& limits,
+                      bool keepsKeys);
 
 }  // namespace spillway

@@ -1,5 +1,6 @@
 #include "Runtime.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -34,17 +35,27 @@ Runtime::Runtime(RuntimeOptions&& options, std::function<void()> wake)
       rows_("row", kMostHandles),
       batches_("batch", kMostHandles),
       activations_("activations", kMostActivations),
+      hiddenStores_("hidden store", kMostHandles),
       channel_(std::move(wake)),
       compute_("spillway-cpu", events_, channel_) {
-  model_->reserve();
+  model_->reserve(&traffic_);
   instructionSet_ = model_->options().instructionSet;
   bytes_ = model_->bytes();
   spec_ = model_->spec();
   buffers_ = bytes_.weightBuffers == 0 ? 0 : model_->options().weights->buffers;
   bounds_ = {model_->options().limits, model_->options().pages, model_->options().pageTokens, spec_.contextTokens};
-  for (const uint64_t bytes : bytes_.streamed) {
-    if (bytes != 0 && diskRead_ == nullptr) diskRead_ = std::make_unique<TaskQueue>("spillway-disk", events_, channel_);
+  if (const std::optional<SpillOptions>& spill = model_->options().spill) {
+    diskWrite_ = std::make_unique<TaskQueue>("spillway-write", events_, channel_);
+    cacheBuffers_ = spill->buffers;
+    bounds_.diskPages = spill->pages;
+    bounds_.bufferPages = spill->bufferPages;
   }
+  for (const LayerSpec& layer : spec_.layerSpecs) {
+    if (layer.window == 0) bounds_.widestWindow = 0;
+    if (layer.window == 0) break;
+    bounds_.widestWindow = std::max(bounds_.widestWindow, layer.window);
+  }
+  if (buffers_ != 0 || diskWrite_ != nullptr) diskRead_ = std::make_unique<TaskQueue>("spillway-disk", events_, channel_);
   progress_.changed = [this] { channel_.notify(); };
 }
 
@@ -109,7 +120,7 @@ uint32_t Runtime::createActivations(uint32_t tokens) {
   if (tokens < 1 || tokens > bounds_.limits.tokensPerSquare) {
     refuse("tokens", std::to_string(tokens), "1 to limits.tokensPerSquare, " + std::to_string(bounds_.limits.tokensPerSquare));
   }
-  return activations_.add(std::make_shared<Activations>(spec_, tokens));
+  return activations_.add(std::make_shared<Activations>(spec_, tokens, bounds_.diskPages != 0));
 }
 
 void Runtime::freeActivations(uint32_t activations) {
@@ -127,55 +138,11 @@ void Runtime::freeBatch(uint32_t batch) {
   batches_.remove(batch);
 }
 
-void Runtime::checkLoaded(const char* call) const {
-  checkOpen();
-  if (!loaded_.load()) throw Error(ErrorCode::InvalidArgument, std::string(call) + ": the weights are not loaded; await load() first");
-}
-
-// Embedding and head use global weights alone, and attention none at all.
-bool Runtime::needsBuffer(ComputePart part, uint32_t layer) const {
-  return (part == ComputePart::Project || part == ComputePart::Finish) && bytes_.streamed[layer] != 0;
-}
-
-EventId Runtime::submitCompute(ComputePart part, uint32_t layer, uint32_t batchHandle, uint32_t activationsHandle, const std::vector<EventId>& after,
-                               int32_t buffer) {
-  checkLoaded("submitCompute");
-  if (layer >= spec_.layers) refuse("layer", std::to_string(layer), "an index under " + std::to_string(spec_.layers));
-  if (buffer < kNoBuffer || buffer >= static_cast<int32_t>(buffers_)) {
-    refuse("buffer", std::to_string(buffer), buffers_ == 0 ? "-1: nothing streams" : "-1, or an index under " + std::to_string(buffers_));
-  }
-  if (needsBuffer(part, layer) && buffer == kNoBuffer) refuse("buffer", "-1", "the buffer that layer " + std::to_string(layer) + " was loaded to: some of it streams");
-  const std::shared_ptr<Batch>& batch = batches_.get(batchHandle);
-  const std::shared_ptr<Activations>& activations = activations_.get(activationsHandle);
-  if (activations->capacityTokens < batch->tokens.size()) {
-    refuse("activations", "a buffer of " + std::to_string(activations->capacityTokens) + " tokens", "room for the batch's " + std::to_string(batch->tokens.size()));
-  }
-  for (const BatchRange& range : batch->ranges) {
-    if (range.row->freed) refuse("batch", "one whose row " + std::to_string(range.row->handle) + " was freed", "living rows");
-  }
-  auto use = std::make_shared<BatchUse>(batch);
-  const int32_t needed = needsBuffer(part, layer) ? buffer : kNoBuffer;
-  return compute_.submit(
-      [this, part, layer, use = std::move(use), activations, needed] { return model_->compute(part, layer, use->batch(), *activations, needed); }, after);
-}
-
-EventId Runtime::submitLoadWeight(uint32_t layer, uint32_t buffer, const std::vector<EventId>& after) {
-  checkLoaded("submitLoadWeight");
-  if (layer >= spec_.layers) refuse("layer", std::to_string(layer), "an index under " + std::to_string(spec_.layers));
-  if (bytes_.streamed[layer] == 0) refuse("layer", std::to_string(layer), "one that streams: all of this one is resident");
-  if (buffer >= buffers_) refuse("buffer", std::to_string(buffer), "an index under " + std::to_string(buffers_));
-  return diskRead_->submit(
-      [this, layer, buffer]() -> std::unique_ptr<TaskResult> {
-        model_->loadWeight(layer, buffer, progress_.stopped);
-        return nullptr;
-      },
-      after);
-}
-
 void Runtime::cancelAll() {
   checkOpen();
   compute_.cancelAll();
   if (diskRead_ != nullptr) diskRead_->cancelAll();
+  if (diskWrite_ != nullptr) diskWrite_->cancelAll();
 }
 
 void Runtime::close() {
@@ -185,9 +152,12 @@ void Runtime::close() {
   rows_.clear();
   batches_.clear();
   activations_.clear();
+  hiddenStores_.clear();
   if (diskRead_ != nullptr) diskRead_->stop();
+  if (diskWrite_ != nullptr) diskWrite_->stop();
   compute_.stop([this] {
     if (diskRead_ != nullptr) diskRead_->join();
+    if (diskWrite_ != nullptr) diskWrite_->join();
     model_.reset();
     closed_.store(true);
     channel_.notify();

@@ -10,16 +10,22 @@
 
 #include "../kernels/cpu/InstructionSet.h"
 #include "../runtime/CompletionChannel.h"
+#include "../runtime/DiskTraffic.h"
 #include "../runtime/EventTable.h"
+#include "../runtime/ExtentPool.h"
 #include "../runtime/File.h"
+#include "../runtime/SpillFile.h"
 #include "../runtime/TaskQueue.h"
 #include "../runtime/ThreadPool.h"
 #include "Activations.h"
 #include "Batch.h"
+#include "CacheSpill.h"
 #include "DecoderSpec.h"
 #include "HandleTable.h"
+#include "HiddenStore.h"
 #include "PagePool.h"
 #include "Pass.h"
+#include "StagingBuffers.h"
 #include "WeightBuffers.h"
 #include "WeightLoader.h"
 #include "WeightStore.h"
@@ -35,6 +41,15 @@ struct StoredWeights {
   uint32_t buffers = 1;             // that layers stream into
 };
 
+// Room on disk for what does not fit into memory while the runtime lives.
+struct SpillOptions {
+  std::string folder;
+  uint32_t pages = 0;         // of the cache, for every layer
+  uint32_t buffers = 0;       // for staging; 0 where there are no pages
+  uint32_t bufferPages = 0;   // of one layer that a buffer has places for; likewise
+  uint64_t hiddenBytes = 0;   // for hidden stores
+};
+
 struct RuntimeOptions {
   DecoderSpec decoder;
   std::vector<WeightBinding> bindings;
@@ -47,6 +62,9 @@ struct RuntimeOptions {
   uint32_t pages = 1;
   Limits limits;
   std::optional<StoredWeights> weights;
+  std::optional<SpillOptions> spill;
+  IoBackend diskBackend = IoBackend::Auto;
+  DiskFaults* diskFaults = nullptr;  // tests only; must outlive the runtime
 };
 
 struct RuntimeBytes {
@@ -55,6 +73,9 @@ struct RuntimeBytes {
   size_t cache = 0;
   size_t scratch = 0;
   size_t activations = 0;  // of one buffer of limits.tokensPerSquare tokens
+  size_t staging = 0;      // buffers for pages on disk, all of them
+  uint64_t spill = 0;      // of the spill file, on disk
+  size_t pageSlot = 0;     // of it, a page of one layer
   std::vector<uint64_t> streamed;  // what is read of each layer's block each time that it is loaded; 0 where all of it is resident
 };
 
@@ -68,25 +89,42 @@ class Model {
   // Throws Error(InvalidArgument) and FileError for options that contradict themselves or each other. Opens no file, reserves nothing.
   explicit Model(RuntimeOptions&& options);
 
-  // Opens the files, checks every binding against their sizes, reserves all memory.
-  void reserve();
+  // Opens the files, checks every binding against their sizes, reserves all memory and the spill file.
+  // traffic: if given, counts what is read from the store and moved to and from the spill file; must outlive the model.
+  void reserve(DiskTraffic* traffic = nullptr);
   RuntimeBytes bytes() const;
   void load(LoadProgress& progress);
   // Reads what streams of a layer into a buffer. Throws FileError; Error(InvalidArgument) where the buffer is in use.
   void loadWeight(uint32_t layer, uint32_t buffer, const std::atomic<bool>& stopped);
   // Throws Error(InvalidArgument) where the part needs what streams of the layer and the buffer does not hold it.
-  std::unique_ptr<TaskResult> compute(ComputePart part, uint32_t layer, const Batch& batch, Activations& activations, int32_t buffer);
+  std::unique_ptr<TaskResult> compute(ComputePart part, uint32_t layer, const Batch& batch, Activations& activations, int32_t buffer,
+                                      int32_t cacheBuffer);
+  // Throw FileError; Error(InvalidArgument) where the buffer is in use, or does not hold what attention left of the square.
+  void loadCache(uint32_t layer, const Batch& batch, uint32_t buffer, const std::atomic<bool>& stopped);
+  void storeCache(uint32_t layer, const Batch& batch, uint32_t buffer);
+  // The spill file; null where there is none.
+  DirectFile* spillFile() { return spillFile_ == nullptr ? nullptr : &spillFile_->file(); }
+  // Of the spill file, for hidden stores.
+  const std::shared_ptr<ExtentPool>& hiddenExtents() const { return hiddenExtents_; }
 
   const DecoderSpec& spec() const { return options_.decoder; }
   const RuntimeOptions& options() const { return options_; }
   bool streams(size_t layer) const { return weights_.layerBlock(layer).streams(); }
 
  private:
+  uint64_t spilledCacheBytes() const;
+  void attendStaged(Pass& pass, uint32_t layer, int32_t buffer);
+  uint32_t window(uint32_t layer) const { return options_.decoder.layerSpecs[layer].window; }
+
   RuntimeOptions options_;
   Weights weights_;
   std::unique_ptr<WeightStore> store_;
   WeightBuffers buffers_;
   PagePool cache_;
+  std::unique_ptr<SpillFile> spillFile_;
+  std::unique_ptr<CacheSpill> cacheSpill_;
+  std::shared_ptr<ExtentPool> hiddenExtents_;
+  StagingBuffers staging_;
   ThreadPool pool_;
   Compute compute_;
   size_t scratchBytes_;
@@ -114,13 +152,26 @@ class Runtime {
   void freeRow(uint32_t row);  // refused while a batch with it has tasks under way
   uint32_t createActivations(uint32_t tokens);
   void freeActivations(uint32_t activations);
+  // Hidden states of `tokens` tokens between layers, the first residentTokens in memory, the rest in the spill file. What a store has there is free
+  // again once it is freed and no task uses it.
+  uint32_t createHiddenStore(uint32_t tokens, uint32_t residentTokens);
+  void freeHiddenStore(uint32_t store);
   uint32_t createBatch(const std::vector<int32_t>& rows, const std::vector<int32_t>& pages);
   void freeBatch(uint32_t batch);
   // buffer: where the layer was loaded to, if the part needs what streams of it; else kNoBuffer.
+  // cacheBuffer: where the square's pages on disk are staged, for attention; kNoBuffer if it stages none.
   EventId submitCompute(ComputePart part, uint32_t layer, uint32_t batch, uint32_t activations, const std::vector<EventId>& after,
-                        int32_t buffer = kNoBuffer);
+                        int32_t buffer = kNoBuffer, int32_t cacheBuffer = kNoBuffer);
   // On the queue of disk reads. Refused where nothing of the layer streams.
   EventId submitLoadWeight(uint32_t layer, uint32_t buffer, const std::vector<EventId>& after);
+  // Pages of the batch that are complete on disk, into a staging buffer; pages that became complete, from there to the disk. Loads go on the queue of
+  // disk reads, stores on that of disk writes. Both accept a square that has nothing to move.
+  EventId submitLoadCache(uint32_t layer, uint32_t batch, uint32_t buffer, const std::vector<EventId>& after);
+  EventId submitStoreCache(uint32_t layer, uint32_t batch, uint32_t buffer, const std::vector<EventId>& after);
+  // The first `tokens` hidden states, from a store into activations and back. Queues as above.
+  EventId submitLoadActivation(uint32_t store, uint32_t activations, uint32_t tokens, const std::vector<EventId>& after);
+  EventId submitStoreActivation(uint32_t store, uint32_t activations, uint32_t tokens, const std::vector<EventId>& after);
+  const DiskTraffic& moved() const { return traffic_; }
   void cancelAll();
 
   // Refuses everything from now on and cancels what has not started; a thread frees the model's memory and says so through the channel's
@@ -134,6 +185,10 @@ class Runtime {
   void checkOpen() const;
   void checkLoaded(const char* call) const;
   bool needsBuffer(ComputePart part, uint32_t layer) const;
+  void checkSquare(uint32_t layer, const Batch& batch) const;
+  void checkCacheMove(const char* call, uint32_t layer, const Batch& batch, uint32_t buffer) const;
+  void checkSpills(const char* call) const;
+  void checkHiddenMove(const HiddenStore& store, const Activations& activations, uint32_t tokens) const;
 
   InstructionSet instructionSet_;
   RuntimeBytes bytes_;
@@ -141,17 +196,21 @@ class Runtime {
   DecoderSpec spec_;
   BatchBounds bounds_;
   uint32_t buffers_ = 0;  // 0 where nothing streams
+  uint32_t cacheBuffers_ = 0;  // 0 where no pages are on disk
   HandleTable<Row> rows_;
   HandleTable<Batch> batches_;
   HandleTable<Activations> activations_;
+  HandleTable<HiddenStore> hiddenStores_;
   LoadProgress progress_;
+  DiskTraffic traffic_;
   bool loading_ = false;
   bool closing_ = false;
   std::atomic<bool> loaded_{false};
   std::atomic<bool> closed_{false};
   CompletionChannel channel_;
   EventTable events_;
-  std::unique_ptr<TaskQueue> diskRead_;  // where layers stream
+  std::unique_ptr<TaskQueue> diskRead_;   // where layers stream, or there are spill options
+  std::unique_ptr<TaskQueue> diskWrite_;  // where there are spill options
   TaskQueue compute_;                    // last: its thread uses all of the above
 };
 

@@ -2,11 +2,12 @@
 
 namespace spillway {
 
-size_t measureScratch(const DecoderSpec& spec, const Weights& weights, const PagePool& cache, const Compute& compute, const Limits& limits) {
+size_t measureScratch(const DecoderSpec& spec, const Weights& weights, const PagePool& cache, const Compute& compute, const Limits& limits,
+                      bool keepsKeys) {
   Batch batch;
   batch.ranges.resize(limits.rowsPerSquare);
   batch.tokens.resize(limits.tokensPerSquare);
-  Activations activations(spec, 0);
+  Activations activations(spec, 0, keepsKeys);
   Scratch scratch(nullptr, 0);
   const Pass pass{spec, weights, cache, compute, batch, activations, scratch, true};
   embed(pass);

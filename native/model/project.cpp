@@ -44,8 +44,9 @@ void project(const Pass& pass, size_t layer) {
     });
     input = normed;
   }
-  float* keys = pass.scratch.take<float>(pass.tokens() * spec.keyWidth());
-  float* values = pass.scratch.take<float>(pass.tokens() * spec.keyWidth());
+  const bool kept = pass.activations.keepsKeys;
+  float* keys = kept ? pass.activations.keys : pass.scratch.take<float>(pass.tokens() * spec.keyWidth());
+  float* values = kept ? pass.activations.values : pass.scratch.take<float>(pass.tokens() * spec.keyWidth());
   const ProductJob jobs[] = {
       {&weights.q, weights.qBias, pass.activations.queries, spec.queryWidth()},
       {&weights.k, weights.kBias, keys, spec.keyWidth()},
@@ -66,11 +67,14 @@ void project(const Pass& pass, size_t layer) {
     float* key = keys + t * spec.keyWidth();
     prepare(pass.activations.queries + t * spec.queryWidth(), spec.heads, weights.qNorm);
     prepare(key, spec.kvHeads, weights.kNorm);
+    if (pass.batch.spilled) return;  // pages may be on their way from the disk: attention stores them
     const BatchToken& token = pass.batch.tokens[t];
     const uint32_t pageTokens = pass.cache.layout().pageTokens;
-    const uint32_t page = pass.batch.pages[pass.batch.ranges[token.range].firstPage + token.position / pageTokens];
-    cacheStore(pass.compute.kernels, pass.cache.layout(), pass.cache.page(layer, page), token.position % pageTokens, key, values + t * spec.keyWidth());
+    const int32_t page = pass.batch.pages[pass.batch.ranges[token.range].firstPage + token.position / pageTokens];
+    cacheStore(pass.compute.kernels, pass.cache.layout(), pass.cache.page(layer, static_cast<size_t>(page)), token.position % pageTokens, key, values + t * spec.keyWidth());
   });
+  pass.activations.keysSerial = pass.batch.serial;
+  pass.activations.keysLayer = layer;
   pass.scratch.release(mark);
 }
 

@@ -14,6 +14,7 @@
 #include "IoQueue.h"
 #include "Transfer.h"
 #include "diskSystem.h"
+#include "environmentFaults.h"
 
 namespace spillway {
 
@@ -82,6 +83,10 @@ struct DirectFile::Lease {
 
 DirectFile::DirectFile(std::string path, Access access, const DirectOptions& options) : path_(std::move(path)), options_(options) {
   check(options_);
+  if (options_.faults == nullptr) {
+    ownFaults_ = environmentFaults(path_);
+    options_.faults = ownFaults_.get();
+  }
   open(access);
   try {
     if (options_.direct) direct_ = disk::setDirect(descriptor_, true) == 0;
@@ -161,8 +166,13 @@ void DirectFile::transfer(bool writing, const ReadRange* ranges, size_t count, c
     if (fstat(descriptor_, &facts) == 0) end = std::min(end, static_cast<uint64_t>(facts.st_size));
     throwAt(range.offset, what, std::to_string(end - std::min(end, range.offset)) + " bytes", expected);
   }
-  if (writing) return afterWrite(ranges, count, what);
-  if (direct()) return;
+  if (writing) afterWrite(ranges, count, what);
+  if (options_.traffic != nullptr) {
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < count; i++) bytes += ranges[i].bytes;
+    (writing ? options_.traffic->written : options_.traffic->read).fetch_add(bytes, std::memory_order_relaxed);
+  }
+  if (writing || direct()) return;
   // Requests dropped their own pages; what the system read ahead, or keeps in units larger than a request, goes now.
   for (size_t i = 0; i < count; i++) {
     if (ranges[i].bytes != 0) disk::dropFromCache(descriptor_, ranges[i].offset, DirectFile::aligned(ranges[i].bytes));

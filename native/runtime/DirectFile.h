@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "DiskFaults.h"
+#include "DiskTraffic.h"
 
 namespace spillway {
 
@@ -26,7 +27,8 @@ struct DirectOptions {
   bool direct = true;                      // false: never O_DIRECT
   size_t requestBytes = size_t{1} << 20;   // of one request; a multiple of kAlignment
   unsigned depth = 8;                      // requests in flight; at least 1
-  DiskFaults* faults = nullptr;            // tests only; must outlive the file
+  DiskFaults* faults = nullptr;            // tests only; must outlive the file. Null: what the environment says (environmentFaults.h)
+  DiskTraffic* traffic = nullptr;          // counts what is moved; must outlive the file
 };
 
 class DirectFile {
@@ -92,6 +94,7 @@ class DirectFile {
   [[noreturn]] void throwAt(uint64_t offset, const std::string& what, const std::string& found, const std::string& expected) const;
 
   std::string path_;
+  std::unique_ptr<DiskFaults> ownFaults_;
   DirectOptions options_;
   int descriptor_ = -1;
   std::atomic<uint64_t> size_{0};

@@ -24,6 +24,9 @@ class DiskFaults {
   // bytes. DiskFaults::kEnd: a read finds the file's end.
   virtual int64_t before(DiskOperation operation, uint64_t offset, size_t bytes) = 0;
 
+  // Called after a read request that went well, with what was read; must not throw. What it changes is what the reader gets.
+  virtual void afterRead(uint64_t offset, uint8_t* memory, size_t bytes) { (void)offset, (void)memory, (void)bytes; }
+
   static constexpr int64_t kEnd = INT64_MIN;
 };
 

@@ -129,6 +129,7 @@ void Transfer::settle(unsigned tag, int64_t result) {
   const size_t before = slot.done;
   slot.done += std::min(static_cast<size_t>(result), slot.most);
   if (slot.done >= slot.needed) {
+    if (source_.options.faults != nullptr && !source_.writing) source_.options.faults->afterRead(slot.offset, slot.memory, slot.needed);
     if (slot.destination != nullptr) std::memcpy(slot.destination, slot.memory, slot.needed);
     if (!slot.direct && !source_.writing) disk::dropFromCache(source_.descriptor, slot.offset, slot.bytes);
     return finish(tag);

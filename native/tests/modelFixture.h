@@ -149,7 +149,7 @@ class TinyRuntime {
   std::unique_ptr<HeadResult> pass(const std::vector<Range>& ranges) {
     std::vector<int32_t> rows, pages;
     for (const Range& range : ranges) {
-      for (uint32_t value : {range.row, range.first, range.tokens, uint32_t(range.mode), uint32_t(pages.size()), uint32_t(range.pages.size())}) {
+      for (uint32_t value : {range.row, range.first, range.tokens, uint32_t(range.mode), uint32_t(pages.size()), uint32_t(range.pages.size()), uint32_t(-1)}) {
         rows.push_back(int32_t(value));
       }
       pages.insert(pages.end(), range.pages.begin(), range.pages.end());

@@ -65,35 +65,35 @@ TEST_F(RuntimeRules, BatchesAreChecked) {
   const int32_t a = int32_t(row()), b = int32_t(row());
   const std::vector<int32_t> pages = {0, 1, 2, 3};
   expectBatchRefused({}, pages, "1 to 16 rows");
-  expectBatchRefused({a, 0, 5, 0, 0}, pages, "6 a row");
-  expectBatchRefused({77, 0, 5, 0, 0, 1}, pages, "row: found 77");
-  expectBatchRefused({-1, 0, 5, 0, 0, 1}, pages, "rows[0] handle");
-  expectBatchRefused({a, 0, 5, 0, 0, 1, a, 5, 1, 0, 1, 1}, pages, "rows[1] handle");
-  expectBatchRefused({a, -1, 5, 0, 0, 1}, pages, "rows[0] first position");
-  expectBatchRefused({a, 40, 1, 0, 0, 4}, pages, "rows[0] first position: found 40, expected 0 to 39");
-  expectBatchRefused({a, 0, 0, 0, 0, 1}, pages, "rows[0] tokens");
+  expectBatchRefused({a, 0, 5, 0, 0, 1}, pages, "7 a row");
+  expectBatchRefused({77, 0, 5, 0, 0, 1, -1}, pages, "row: found 77");
+  expectBatchRefused({-1, 0, 5, 0, 0, 1, -1}, pages, "rows[0] handle");
+  expectBatchRefused({a, 0, 5, 0, 0, 1, -1, a, 5, 1, 0, 1, 1, -1}, pages, "rows[1] handle");
+  expectBatchRefused({a, -1, 5, 0, 0, 1, -1}, pages, "rows[0] first position");
+  expectBatchRefused({a, 40, 1, 0, 0, 4, -1}, pages, "rows[0] first position: found 40, expected 0 to 39");
+  expectBatchRefused({a, 0, 0, 0, 0, 1, -1}, pages, "rows[0] tokens");
   // A row may hold one token more than the context, its last answer; but that has no position to be computed at.
   const int32_t full = int32_t(row(97, 97));
-  expectBatchRefused({full, 96, 1, 0, 0, 4}, pages, "first position: found 96, expected 0 to 95");
-  expectBatchRefused({a, 39, 2, 0, 0, 4}, pages, "rows[0] tokens: found 2, expected 1 to 1");
-  expectBatchRefused({a, 0, INT32_MAX, 0, 0, 4}, pages, "rows[0] tokens");
-  expectBatchRefused({a, 0, 5, 3, 0, 1}, pages, "rows[0] head mode");
-  expectBatchRefused({a, 0, 5, 0, 5, 0}, pages, "rows[0] first page");
-  expectBatchRefused({a, 0, 5, 0, 3, 2}, pages, "rows[0] page count");
-  expectBatchRefused({a, 0, 17, 0, 0, 1}, pages, "pages for 17 tokens at 16 a page");
-  expectBatchRefused({a, 0, 5, 0, 0, 1}, {64}, "pages[0]: found 64, expected a page under 64");
-  expectBatchRefused({a, 0, 5, 0, 0, 1}, {-1}, "pages[0]");
-  expectBatchRefused({a, 0, 40, 0, 0, 4, b, 0, 40, 0, 4, 4}, {0, 1, 2, 3, 4, 5, 6, 7}, "at most 64 in the whole batch");
-  expectBatchRefused({a, 0, 5, 0, 0, 1, b, 0, 5, 0, 0, 1}, pages, "rows[1] pages");
-  expectBatchRefused({a, 0, 5, 0, 0, 1, b, 16, 1, 0, 1, 2}, {7, 7, 8}, "rows[1] pages: found 7, expected no page that row 0");
-  expectBatchRefused({a, 16, 1, 0, 0, 2}, {7, 7}, "rows[0] pages");
+  expectBatchRefused({full, 96, 1, 0, 0, 4, -1}, pages, "first position: found 96, expected 0 to 95");
+  expectBatchRefused({a, 39, 2, 0, 0, 4, -1}, pages, "rows[0] tokens: found 2, expected 1 to 1");
+  expectBatchRefused({a, 0, INT32_MAX, 0, 0, 4, -1}, pages, "rows[0] tokens");
+  expectBatchRefused({a, 0, 5, 3, 0, 1, -1}, pages, "rows[0] head mode");
+  expectBatchRefused({a, 0, 5, 0, 5, 0, -1}, pages, "rows[0] first page");
+  expectBatchRefused({a, 0, 5, 0, 3, 2, -1}, pages, "rows[0] page count");
+  expectBatchRefused({a, 0, 17, 0, 0, 1, -1}, pages, "pages for 17 tokens at 16 a page");
+  expectBatchRefused({a, 0, 5, 0, 0, 1, -1}, {64}, "pages[0]: found 64, expected a page under 64");
+  expectBatchRefused({a, 0, 5, 0, 0, 1, -1}, {-1}, "pages[0]");
+  expectBatchRefused({a, 0, 40, 0, 0, 4, -1, b, 0, 40, 0, 4, 4, -1}, {0, 1, 2, 3, 4, 5, 6, 7}, "at most 64 in the whole batch");
+  expectBatchRefused({a, 0, 5, 0, 0, 1, -1, b, 0, 5, 0, 0, 1, -1}, pages, "rows[1] pages");
+  expectBatchRefused({a, 0, 5, 0, 0, 1, -1, b, 16, 1, 0, 1, 2, -1}, {7, 7, 8}, "rows[1] pages: found 7, expected no page that row 0");
+  expectBatchRefused({a, 16, 1, 0, 0, 2, -1}, {7, 7}, "rows[0] pages");
   // Pages that are only read may be shared: a common prompt.
-  EXPECT_NO_THROW(tiny_.runtime.createBatch({a, 16, 1, 0, 0, 2, b, 16, 1, 0, 2, 2}, {7, 8, 7, 9}));
+  EXPECT_NO_THROW(tiny_.runtime.createBatch({a, 16, 1, 0, 0, 2, -1, b, 16, 1, 0, 2, 2, -1}, {7, 8, 7, 9}));
 }
 
 TEST_F(RuntimeRules, SubmissionsAreChecked) {
   const uint32_t r = row();
-  const uint32_t batch = tiny_.runtime.createBatch({int32_t(r), 0, 5, 0, 0, 1}, {0});
+  const uint32_t batch = tiny_.runtime.createBatch({int32_t(r), 0, 5, 0, 0, 1, -1}, {0});
   Runtime& runtime = tiny_.runtime;
   const uint32_t small = runtime.createActivations(4);
   expectRefused([&] { runtime.submitCompute(ComputePart::Embed, 0, batch, small, {}); }, "room for the batch's 5");
@@ -111,14 +111,14 @@ TEST_F(RuntimeRules, SubmissionsAreChecked) {
 TEST_F(RuntimeRules, NothingIsComputedBeforeLoading) {
   Runtime runtime(model_.options(), [] {});
   const int32_t r = int32_t(runtime.createRow(rowOptions({1}, 2)));
-  const uint32_t batch = runtime.createBatch({r, 0, 1, 0, 0, 1}, {0});
+  const uint32_t batch = runtime.createBatch({r, 0, 1, 0, 0, 1, -1}, {0});
   const uint32_t activations = runtime.createActivations(1);
   expectRefused([&] { runtime.submitCompute(ComputePart::Embed, 0, batch, activations, {}); }, "not loaded");
 }
 
 TEST_F(RuntimeRules, ABusyRowIsNotFreedAndAFreedBatchLivesOn) {
   const uint32_t r = row(40);
-  const uint32_t batch = tiny_.runtime.createBatch({int32_t(r), 0, 40, 0, 0, 3}, {0, 1, 2});
+  const uint32_t batch = tiny_.runtime.createBatch({int32_t(r), 0, 40, 0, 0, 3, -1}, {0, 1, 2});
   EventId last = 0;
   for (int i = 0; i < 200; i++) last = tiny_.runtime.submitCompute(ComputePart::Project, 0, batch, tiny_.activations, {});
   tiny_.runtime.freeBatch(batch);
@@ -129,14 +129,14 @@ TEST_F(RuntimeRules, ABusyRowIsNotFreedAndAFreedBatchLivesOn) {
 
 TEST_F(RuntimeRules, RangesPastTheKnownTokensFailTheirTask) {
   const uint32_t r = row(5, 40);
-  const uint32_t batch = tiny_.runtime.createBatch({int32_t(r), 4, 2, 1, 0, 1}, {0});
+  const uint32_t batch = tiny_.runtime.createBatch({int32_t(r), 4, 2, 1, 0, 1, -1}, {0});
   const Completion embedded = tiny_.await(tiny_.runtime.submitCompute(ComputePart::Embed, 0, batch, tiny_.activations, {}));
   EXPECT_TRUE(embedded.failed);
   EXPECT_EQ(embedded.code, ErrorCode::InvalidArgument);
   EXPECT_NE(embedded.message.find("its 5 known tokens"), std::string::npos) << embedded.message;
   const Completion headed = tiny_.await(tiny_.runtime.submitCompute(ComputePart::Head, 0, batch, tiny_.activations, {}));
   EXPECT_TRUE(headed.failed);
-  const uint32_t early = tiny_.runtime.createBatch({int32_t(r), 0, 4, 1, 0, 1}, {0});
+  const uint32_t early = tiny_.runtime.createBatch({int32_t(r), 0, 4, 1, 0, 1, -1}, {0});
   const Completion sampled = tiny_.await(tiny_.runtime.submitCompute(ComputePart::Head, 0, early, tiny_.activations, {}));
   EXPECT_NE(sampled.message.find("last known token at position 4"), std::string::npos) << sampled.message;
 }
@@ -149,7 +149,7 @@ TEST_F(RuntimeRules, PassesRunAheadOfTheirCallerAndPastTheCapacity) {
     std::vector<EventId> heads;
     std::vector<int32_t> tokens;
     for (int32_t first = 0, count = 6; first + count <= 12; first += count, count = 1) {
-      const uint32_t batch = tiny_.runtime.createBatch({int32_t(r), first, count, 1, 0, 1}, {int32_t(r)});
+      const uint32_t batch = tiny_.runtime.createBatch({int32_t(r), first, count, 1, 0, 1, -1}, {int32_t(r)});
       tiny_.runtime.submitCompute(ComputePart::Embed, 0, batch, tiny_.activations, {});
       for (uint32_t layer = 0; layer < 2; layer++) {
         for (ComputePart part : {ComputePart::Project, ComputePart::Attend, ComputePart::Finish}) {
@@ -210,7 +210,7 @@ TEST_F(RuntimeRules, TheLargestSquareFitsTheScratch) {
 
 TEST_F(RuntimeRules, ClosingCancelsRefusesAndFreesTwice) {
   const uint32_t r = row(40);
-  const uint32_t batch = tiny_.runtime.createBatch({int32_t(r), 0, 40, 0, 0, 3}, {0, 1, 2});
+  const uint32_t batch = tiny_.runtime.createBatch({int32_t(r), 0, 40, 0, 0, 3, -1}, {0, 1, 2});
   EventId last = 0;
   for (int i = 0; i < 500; i++) last = tiny_.runtime.submitCompute(ComputePart::Finish, 0, batch, tiny_.activations, {});
   tiny_.runtime.close();

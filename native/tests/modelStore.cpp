@@ -178,7 +178,7 @@ class StreamingRules : public testing::Test {
   StreamingRules() : store_(smallSpec(), false), tiny_(store_.options(0, 2)) {}
   uint32_t batch() {
     const int32_t row = int32_t(tiny_.runtime.createRow(rowOptions(randomTokens(20, 67, 1), 20)));
-    return tiny_.runtime.createBatch({row, 0, 20, 0, 0, 2}, {0, 1});
+    return tiny_.runtime.createBatch({row, 0, 20, 0, 0, 2, -1}, {0, 1});
   }
   void expectFailure(EventId event, const std::string& words) {
     const Completion completion = tiny_.await(event);

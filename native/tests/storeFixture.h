@@ -80,7 +80,7 @@ inline Outcome scoreStreaming(RuntimeOptions options, const std::vector<int32_t>
   uint32_t next = 0;
   for (unsigned p = 0; p < passes; p++) {
     const int32_t row = int32_t(runtime.createRow(rowOptions(text, uint32_t(text.size()))));
-    const uint32_t batch = runtime.createBatch({row, 0, int32_t(text.size()), int32_t(HeadMode::Score), 0, 4}, {0, 1, 2, 3});
+    const uint32_t batch = runtime.createBatch({row, 0, int32_t(text.size()), int32_t(HeadMode::Score), 0, 4, -1}, {0, 1, 2, 3});
     std::vector<EventId> events = {runtime.submitCompute(ComputePart::Embed, 0, batch, tiny.activations, {})};
     std::vector<EventId> lastUse(buffers, 0);
     for (uint32_t layer = 0; layer < layers; layer++) {

@@ -78,6 +78,21 @@ export interface RuntimeOptions {
     /** Buffers that layers stream into, 1 to 4096; each is as large as the most that a layer streams. */
     readonly buffers: number;
   };
+  /**
+   * Room on disk, in one file that lives as long as the runtime and has no name: its space is free again however the process ends. Opening fails
+   * with code `file` where the folder cannot be made or has not the space. Default: none.
+   */
+  readonly spill?: {
+    /** Made where it is missing. Files that other processes left here when they were killed are removed. */
+    readonly folder: string;
+    /** Pages of the KV cache on disk, for every layer: page tables name them -1 to -pages. */
+    readonly pages: number;
+    /** Staging buffers, 1 to 4096, and the pages of one layer that each has room for. Both 0 where `pages` is 0. */
+    readonly buffers: number;
+    readonly bufferPages: number;
+    /** Room for hidden stores, see `createHiddenStore`. */
+    readonly hiddenBytes: number;
+  };
 }
 
 /** What `repack` converts. */
@@ -107,8 +122,14 @@ export interface RuntimeBytes {
   readonly weightBuffers: number;
   readonly cache: number;
   readonly scratch: number;
-  /** One activation buffer of `limits.tokensPerSquare` tokens. */
+  /** One activation buffer of `limits.tokensPerSquare` tokens; with pages on disk it has room for a square's new keys and values too. */
   readonly activations: number;
+  /** All staging buffers for pages on disk. */
+  readonly staging: number;
+  /** The spill file: disk, not memory. */
+  readonly spill: number;
+  /** Of one page of one layer, on disk and in a staging buffer: a multiple of 4096. */
+  readonly pageSlot: number;
   /** Bytes that each layer's `submitLoadWeight` reads; 0 for a layer that is wholly resident. */
   readonly streamed: readonly number[];
 }
@@ -145,14 +166,18 @@ export const HEAD_MODES = {
   score: 2,
 } as const;
 
-/** Integers per row in the `rows` array of `createBatch`: row handle, first position, tokens, head mode, first page (index into `pages`), page count. */
-export const BATCH_STRIDE = 6;
+/**
+ * Integers per row in the `rows` array of `createBatch`: row handle, first position, tokens, head mode, first page (index into `pages`), page count, tail.
+ * An entry of `pages` from 0 up is a page in memory; -1 - d is page d on disk. A row with any page on disk names a page in memory as its tail (-1: none):
+ * tokens of a page on disk stand there until the page is complete. The tail may itself be in the row's table, after all pages on disk.
+ */
+export const BATCH_STRIDE = 7;
 
 /** Parts of a layer's compute, in order; each is a task of its own, so that attention can run elsewhere. */
 export const COMPUTE_PARTS = {
   /** Token (and position) embeddings into the slot's activations. Layer is ignored. */
   embed: 0,
-  /** Norm, q k v, q/k norms, rotation; writes k and v into the cache's pages. */
+  /** Norm, q k v, q/k norms, rotation; writes k and v into the cache's pages (for a batch with pages on disk: into the activations, for `attend`). */
   project: 1,
   /** Attention over the pages. */
   attend: 2,
@@ -166,6 +191,8 @@ export type ComputePart = keyof typeof COMPUTE_PARTS;
 export interface NativeRuntime {
   readonly bytes: RuntimeBytes;
   readonly instructionSet: InstructionSet;
+  /** Bytes really read from the store and the spill file, and written to the spill file, so far: the payload of requests that succeeded. */
+  readonly moved: { readonly read: number; readonly written: number };
 
   /**
    * Reads and repacks all weights on the addon's threads; with a store: reads what is resident. Rejects with a coded error that names file and tensor
@@ -193,8 +220,11 @@ export interface NativeRuntime {
    * It starts when every event in `after` has completed; if one of them failed, it fails too, with code `dependency`.
    * @param buffer where the layer was loaded to. `project` and `finish` of a layer that streams need it, and fail with code `invalid-argument` if it does not
    * hold the layer when they start; the other parts and other layers take no notice of it. Default -1: none.
+   * @param cacheBuffer the staging buffer of the square's pages on disk. `attend` needs it where the square stages any: pages that were complete before
+   * (and are not wholly outside the layer's window) and pages that become complete. Where it stages any of the former, the buffer must hold what
+   * `submitLoadCache` read, else `attend` fails with code `invalid-argument`. Other parts take no notice of it. Default -1: none.
    */
-  submitCompute(part: number, layer: number, batch: number, activations: number, after: readonly number[], buffer?: number): number;
+  submitCompute(part: number, layer: number, batch: number, activations: number, after: readonly number[], buffer?: number, cacheBuffer?: number): number;
 
   /**
    * Queues the reading of what streams of a layer into a buffer, on the FIFO queue of disk reads, and returns its event. `after` as above: it must
@@ -203,6 +233,35 @@ export interface NativeRuntime {
    * Refused for layers that are wholly resident.
    */
   submitLoadWeight(layer: number, buffer: number, after: readonly number[]): number;
+
+  /**
+   * Queues the reading of a square's pages that are complete on disk into a staging buffer, on the queue of disk reads. `after` must contain the stores of these
+   * pages (a page that was not stored is an error `invalid-argument`) and the last tasks that use the buffer: it is an error `invalid-argument` if one of
+   * them runs; if one is still to come, that one will fail. Not needed, and nothing happens, where the square has no such pages.
+   */
+  submitLoadCache(layer: number, batch: number, buffer: number, after: readonly number[]): number;
+
+  /**
+   * Queues the writing of a square's pages on disk that its range made complete, from the staging buffer that `attend` used, on the FIFO queue of disk
+   * writes; `after` must contain that `attend`. Not needed, and nothing happens, where no page became complete. After a failure the pages hold nothing.
+   */
+  submitStoreCache(layer: number, batch: number, buffer: number, after: readonly number[]): number;
+
+  /**
+   * Room for the hidden states of `tokens` tokens (at most `limits.tokensPerSquare`) between two layers: the first `residentTokens` in memory, the rest in the spill
+   * file (`hiddenSize` x 4 bytes a token, rounded up to 4096 in all). Refused without `spill`, and where `spill.hiddenBytes` has no room left.
+   */
+  createHiddenStore(tokens: number, residentTokens: number): number;
+  /** Its room is free again when the tasks that use it have completed. */
+  freeHiddenStore(store: number): void;
+
+  /**
+   * Queues the moving of the first `tokens` hidden states from a store into an activation buffer, on the queue of disk reads. Fails with code `invalid-argument`
+   * for more tokens than were stored.
+   */
+  submitLoadActivation(store: number, activations: number, tokens: number, after: readonly number[]): number;
+  /** The way back, on the queue of disk writes. Tasks that change the activation buffer must come after it. */
+  submitStoreActivation(store: number, activations: number, tokens: number, after: readonly number[]): number;
 
   /** Everything that has not started completes with code `cancelled`; what runs finishes. */
   cancelAll(): void;

@@ -3,7 +3,8 @@ import type { CommandContext } from './CommandContext.js';
 import { EXIT } from './exitCodes.js';
 import { addEngineFlags, addModelFlag, engineOptions, type EngineFlags } from './flags/modelFlags.js';
 import { path } from './flags/parsers.js';
-import { addMemoryFlags, addPlanFlags, scheduleOf, type PlanFlags } from './flags/planFlags.js';
+import { addMemoryFlags, addPlanFlags, planOptions, scheduleOf, type PlanFlags } from './flags/planFlags.js';
+import { readPolicyFile } from './flags/policyFile.js';
 import { addSamplingFlags, type SamplingFlags } from './flags/samplingFlags.js';
 import { describeRun, rowProgress } from './generateReport.js';
 import { checkJobFiles, Engine, Job, readModel, readRows, serialPipeline, type GenerateOptions, type JobOptions, type JobSummary, type RunStats } from './library.js';
@@ -69,6 +70,7 @@ async function generate(flags: GenerateFlags, context: CommandContext): Promise<
   let trace: TraceFile | undefined;
   let stats: RunStats | undefined;
   try {
+    const policy = flags.policy === 'auto' ? undefined : await readPolicyFile(flags.policy);
     const model = await pulledModel(flags.model, context.signal, meter);
     const { files: modelFiles } = await readModel(model);
     const options: GenerateOptions = {
@@ -81,10 +83,10 @@ async function generate(flags: GenerateFlags, context: CommandContext): Promise<
       ...(flags.trace === undefined ? {} : { onTrace: (event) => trace?.add(event) }),
     };
     job = await Job.open({ ...jobOptions(flags), modelFiles, generate: options });
-    engine = await Engine.open({ ...engineOptions(flags, model), ...batchOptions(flags), signal: context.signal, onLoad: showLoading(meter), onRepack: showLoading(meter, 'repacking for disk') });
+    engine = await Engine.open({ ...planOptions(flags, policy), ...engineOptions(flags, model), signal: context.signal, onLoad: showLoading(meter), onRepack: showLoading(meter, 'repacking for disk') });
     if (flags.trace !== undefined) trace = new TraceFile(flags.trace);
     const start = performance.now();
-    const schedule = scheduleOf(flags);
+    const schedule = scheduleOf(flags, policy);
     const running = engine;
     const summary = await job.run({ generate: (rows, rowsOptions) => running.generate(rows, { ...rowsOptions, schedule, ...(flags.overlap === 'off' && { pipeline: serialPipeline }) }) });
     meter.stop();
@@ -127,8 +129,4 @@ function jobOptions(flags: GenerateFlags): JobOptions {
     overwrite,
     identity: { precision },
   };
-}
-
-function batchOptions({ batchSize, batches }: GenerateFlags): { batchSize?: number; batches?: number } {
-  return { ...(batchSize === undefined ? {} : { batchSize }), ...(batches === undefined ? {} : { batches }) };
 }

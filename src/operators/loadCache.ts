@@ -13,7 +13,7 @@ export function loadCache(run: StageContext, lookAhead: LookAhead = {}): Stage {
   const gate = new StepGate(ahead);
   return stage((square) => {
     gate.open(square);
-    const routes = run.movement.loadCache(square);
+    const routes = run.movement.loadCache(square, (row) => run.pagesOf(row));
     const after = routes.length === 0 ? NO_EVENTS : [...gate.before(), ...cacheStores.find(run, square)];
     square.events.inputs.push(...run.issueMoves(square, 'load_cache', routes, after));
   });

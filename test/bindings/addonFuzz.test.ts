@@ -124,7 +124,7 @@ describe('the addon survives', () => {
             taken = true;
             runtime.createRow({ ...greedyRow, tokens: Int32Array.of(1, 2, 3, 4), capacityTokens: 20 });
             runtime.createActivations(64);
-            runtime.createBatch(Int32Array.of(0, 0, 4, 1, 0, 2), Int32Array.of(0, 1));
+            runtime.createBatch(Int32Array.of(0, 0, 4, 1, 0, 2, -1), Int32Array.of(0, 1));
           }
           const promises: Promise<unknown>[] = [];
           for (const [name, args] of calls) {

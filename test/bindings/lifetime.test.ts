@@ -21,7 +21,7 @@ beforeAll(() => {
     const open = async () => { const runtime = addon.openRuntime(options); await runtime.load(() => {}); return runtime; };
     const flood = (runtime, tasks) => {
       const row = runtime.createRow({ tokens: new Int32Array(60), capacityTokens: 60, temperature: 0, topP: 1, topK: 0, minP: 0, repetitionPenalty: 1, seed: 0, logprobs: -1 });
-      const batch = runtime.createBatch(Int32Array.of(row, 0, 60, 0, 0, 4), Int32Array.of(0, 1, 2, 3));
+      const batch = runtime.createBatch(Int32Array.of(row, 0, 60, 0, 0, 4, -1), Int32Array.of(0, 1, 2, 3));
       const activations = runtime.createActivations(60);
       for (let i = 0; i < tasks; i++) runtime.submitCompute(1 + (i % 3), i % 2, batch, activations, []);
     };

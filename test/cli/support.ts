@@ -13,13 +13,13 @@ export interface CliResult {
 }
 
 /** Starts the command line in a process of its own, as users do: stderr and stdout are no terminals. */
-export function startCli(args: readonly string[]): ChildProcess {
-  return spawn(process.execPath, [built('cli/main.js'), ...args], { stdio: 'pipe' });
+export function startCli(args: readonly string[], environment: Readonly<Record<string, string>> = {}): ChildProcess {
+  return spawn(process.execPath, [built('cli/main.js'), ...args], { stdio: 'pipe', env: { ...process.env, ...environment } });
 }
 
 /** Runs the command line to its end. */
-export async function runCli(args: readonly string[], input = ''): Promise<CliResult> {
-  const child = startCli(args);
+export async function runCli(args: readonly string[], input = '', environment: Readonly<Record<string, string>> = {}): Promise<CliResult> {
+  const child = startCli(args, environment);
   child.stdin?.on('error', () => undefined).end(input);
   return resultOf(child);
 }

@@ -138,7 +138,7 @@ class Passes {
   }
 
   async pass(ranges: readonly Range[]): Promise<NativeHeadResult> {
-    const fields = ranges.flatMap(({ row, first, tokens, mode }, i) => [row, first, tokens, mode, i * this.pagesPerRow, this.pagesPerRow]);
+    const fields = ranges.flatMap(({ row, first, tokens, mode }, i) => [row, first, tokens, mode, i * this.pagesPerRow, this.pagesPerRow, -1]);
     expect(fields).toHaveLength(ranges.length * BATCH_STRIDE);
     const pages = ranges.flatMap((range) => Array.from({ length: this.pagesPerRow }, (_, page) => range.pages * this.pagesPerRow + page));
     const batch = this.runtime.createBatch(Int32Array.from(fields), Int32Array.from(pages));

@@ -30,6 +30,7 @@ export function stageBench(placement: Placement, simulation: SimulationOptions =
     grid: { layers, slots: 2, rowsPerSlot: 2, tokensPerSquare: 8 },
     device,
     issued,
+    pagesOf: () => undefined,
     movement: movement(placement, { layerWeights: new Array<number>(layers).fill(300), tokenCache: 30, tokenActivations: 90 }, device.computeTier, layers),
     issue: (square, task, after) => {
       const { pass, layer, slot, rows, events } = square;

@@ -40,7 +40,7 @@ export class StreamedPasses {
 
   /** A batch of one row, at positions `first` and on. */
   batch(row: number, first: number, tokens: number, mode: number): number {
-    return this.runtime.createBatch(Int32Array.of(row, first, tokens, mode, 0, PAGES), Int32Array.from({ length: PAGES }, (_, page) => page));
+    return this.runtime.createBatch(Int32Array.of(row, first, tokens, mode, 0, PAGES, -1), Int32Array.from({ length: PAGES }, (_, page) => page));
   }
 
   compute(part: keyof typeof COMPUTE_PARTS, layer: number, batch: number, after: readonly number[], buffer?: number): number {

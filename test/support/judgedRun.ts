@@ -49,7 +49,7 @@ export function judgedRun(given: JudgedSetup): JudgedRun {
     ...given,
     rows: given.pauses === undefined ? given.rows : late(given.rows, given.pauses),
     wrapDevice: (device) => lifeLog(given.wrapDevice?.(device) ?? device, device, lives),
-    memory: (pool) => Object.fromEntries(TIERS.map((tier) => [tier, { capacityBytes: capacity(given, tier), usedBytes: inUse(given, tier, pool.used), peakBytes: 0 }])),
+    memory: (pool) => Object.fromEntries(TIERS.map((tier) => [tier, { capacityBytes: capacity(given, tier), usedBytes: inUse(given, tier, pool.used.memory), peakBytes: 0 }])),
     onTrace: ({ name, ph, ts, args }) => {
       if (ph === 'C') usage.push({ at: ts / 1e6, tier: name.replace(' bytes', ''), usedBytes: Number(args['used']) });
     },
@@ -74,7 +74,7 @@ export async function runAndJudge(given: JudgedSetup): Promise<JudgedRun> {
   judgeResults(given.rows, results);
   if (results.length !== given.rows.length) throw new Error(`${results.length} of ${given.rows.length} rows have come to an end`);
   judgePath(given, judged);
-  if (judged.pool.used !== 0) throw new Error(`${judged.pool.used} pages were not given back`);
+  if (judged.pool.used.memory !== 0) throw new Error(`${judged.pool.used.memory} pages were not given back`);
   if (judged.mostUnderWay() > given.window) throw new Error(`${judged.mostUnderWay()} squares were under way in a window of ${given.window}`);
   return judged;
 }

@@ -1,18 +1,26 @@
 import { Option, type Command } from 'commander';
-import { diagonalBlock, rowByRow, zigZagBlock, type Schedule } from '../library.js';
-import { onlyAvailable, wholeNumber } from './parsers.js';
+import { diagonalBlock, rowByRow, zigZagBlock, type EngineOptions, type Policy, type Schedule } from '../library.js';
+import { onlyAvailable, path, wholeNumber } from './parsers.js';
+import { policyOptions } from './policyFile.js';
 
 export interface PlanFlags {
-  readonly schedule: 'row' | 'zigzag' | 'diagonal';
+  readonly policy: string;
+  readonly schedule?: 'row' | 'zigzag' | 'diagonal';
   readonly batchSize?: number;
   readonly batches?: number;
   readonly overlap: 'on' | 'off';
 }
 
-const SCHEDULES: Readonly<Record<PlanFlags['schedule'], () => Schedule>> = { row: rowByRow, zigzag: zigZagBlock, diagonal: diagonalBlock };
+const SCHEDULES: Readonly<Record<NonNullable<PlanFlags['schedule']>, () => Schedule>> = { row: rowByRow, zigzag: zigZagBlock, diagonal: diagonalBlock };
 
-export function scheduleOf(flags: PlanFlags): Schedule {
-  return SCHEDULES[flags.schedule]();
+/** The schedule of the flags, else that of the policy file, else the diagonal one. */
+export function scheduleOf({ schedule }: PlanFlags, policy: Policy | undefined): Schedule {
+  return SCHEDULES[schedule ?? policy?.schedule ?? 'diagonal']();
+}
+
+/** What of the policy file and the flags concerns the engine; a flag overrides the file. */
+export function planOptions({ batchSize, batches }: PlanFlags, policy: Policy | undefined): Partial<EngineOptions> {
+  return { ...(policy && policyOptions(policy)), ...(batchSize === undefined ? {} : { batchSize }), ...(batches === undefined ? {} : { batches }) };
 }
 
 const isSize = (text: string): boolean => /^\d/.test(text);
@@ -35,10 +43,10 @@ export function addMemoryFlags(command: Command): void {
 
 export function addPlanFlags(command: Command): void {
   command.optionsGroup('Plan:');
-  command.addOption(new Option('--policy <auto|file>', 'how blocks are sized and placed').default('auto').argParser(onlyAvailable(['auto'], () => true, 'Policy files are not read so far')));
+  command.addOption(new Option('--policy <auto|file>', 'how blocks are sized and placed: a file such as `plan --json` writes; other flags override it').default('auto').argParser(path));
   command.addOption(
     new Option('--schedule <name>', 'order of the work: row (one batch to its end), zigzag (blocks of batches), diagonal (a finished row is replaced at once)')
-      .choices(Object.keys(SCHEDULES)).default('diagonal'),
+      .choices(Object.keys(SCHEDULES)).default(undefined, 'diagonal, or what the policy file says'),
   );
   command.option('--batch-size <n>', 'most rows in a batch (default: chosen from model and memory)', wholeNumber(1, 4096));
   command.option('--batches <n>', 'batches that share one pass over the layers (default: 1 while all fits in memory)', wholeNumber(1, 256));

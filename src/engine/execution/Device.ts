@@ -1,4 +1,5 @@
 import type { Observable } from 'rxjs';
+import type { PageTable } from '../memory/RowPages.js';
 import type { HeadOutput, QueueName, Task, TaskEvent, Tier } from './Task.js';
 
 /** A task completed, well or not. */
@@ -48,8 +49,8 @@ export interface Device {
   /** After the run's last completion: frees what `openRun` took. */
   closeRun(run: number): void;
 
-  /** `pages`: the KV pages of the row, in order of position, for as long as the row lives. */
-  openRow(run: number, row: number, sequence: DeviceRow, pages: readonly number[]): void;
+  /** `pages`: the KV pages of the row. The table grows: before a task is submitted it reaches as far as the task's positions. */
+  openRow(run: number, row: number, sequence: DeviceRow, pages: PageTable): void;
   /** Frees the row as soon as no task needs it any more. */
   closeRow(run: number, row: number): void;
 

@@ -1,109 +1,103 @@
 import { Subject } from 'rxjs';
-import { BATCH_STRIDE, COMPUTE_PARTS, HEAD_MODES, type NativeCompletions, type NativeHeadResult, type NativeRuntime } from '../../bindings/Addon.js';
+import { COMPUTE_PARTS, type NativeCompletions, type NativeRuntime } from '../../bindings/Addon.js';
 import { nativeCall } from '../../bindings/nativeCall.js';
 import { TaskError } from '../../errors/TaskError.js';
-import type { RowId, RowRange } from '../schedules/Square.js';
+import type { PageTable } from '../memory/RowPages.js';
+import { squareTokens } from '../schedules/Square.js';
+import { BufferRing } from './BufferRing.js';
 import type { Completion, Device, DeviceRow } from './Device.js';
+import { headOutput } from './headOutput.js';
+import { NativeRun, type NativeBatch } from './NativeRun.js';
 import { PendingEvent } from './PendingEvent.js';
-import { WeightRing } from './WeightRing.js';
-import { describeTask, type HeadOutput, type QueueName, type SampledToken, type Task, type TaskEvent, type Tier } from './Task.js';
+import { SlotActivations, type SpilledActivations } from './SlotActivations.js';
+import { describeTask, type QueueName, type Task, type TaskEvent, type Tier } from './Task.js';
 
-interface DeviceRunState {
-  /** Activation buffer of each slot. */
-  readonly activations: readonly number[];
-  readonly rows: Map<number, NativeRow>;
-  /** The batch of each `rows` array that has tasks under way, or may get more. */
-  readonly batches: Map<readonly RowRange[], NativeBatch>;
+/** What a native runtime was opened with, as far as its device needs to know it. */
+export interface NativeDeviceSetup {
+  /** Layers' streamed weights that the runtime has room for; 0 where nothing streams. */
+  readonly weightBuffers: number;
+  /** Buffers for the pages of a batch in a layer; 0 where the whole cache is in memory. */
+  readonly cacheBuffers: number;
+  readonly pageTokens: number;
+  /** Attention window of each layer, in tokens; 0 = all positions. */
+  readonly windows: readonly number[];
+  /** Undefined where hidden states stay in memory. */
+  readonly activations?: SpilledActivations | undefined;
 }
 
-interface NativeRow {
-  readonly id: number;
-  readonly handle: number;
-  readonly pages: readonly number[];
-  /** Batches that name the row; it is freed when it is closed and none is left. */
-  batches: number;
-  closed: boolean;
+interface PendingTask {
+  readonly event: PendingEvent;
+  readonly run?: NativeRun;
+  readonly batch?: NativeBatch;
 }
 
-interface NativeBatch {
-  readonly handle: number;
-  readonly slot: number;
-  readonly rows: readonly NativeRow[];
-  /** Tasks that have not completed. */
-  outstanding: number;
+/** A buffer of a ring, for a task that uses what it holds. */
+interface Held {
+  readonly buffer: number;
+  readonly load: TaskEvent | undefined;
 }
 
 /** The addon as a device: tasks become calls of the native runtime, its completions become events. Shared by all runs of an engine. */
 export class NativeDevice implements Device {
   readonly name = 'native';
-  readonly queues: readonly QueueName[] = ['cpu-compute', 'disk-read'];
+  readonly queues: readonly QueueName[] = ['cpu-compute', 'disk-read', 'disk-write'];
   readonly computeTier: Tier = 'cpu';
   readonly computeQueue: QueueName = 'cpu-compute';
   readonly completed$ = new Subject<readonly Completion[]>();
 
-  private readonly runs = new Map<number, DeviceRunState>();
-  private readonly pending = new Map<number, { readonly event: PendingEvent; readonly batch?: NativeBatch }>();
-  private readonly ring: WeightRing;
+  private readonly runs = new Map<number, NativeRun>();
+  private readonly pending = new Map<number, PendingTask>();
+  private readonly weights: BufferRing;
+  private readonly cache: BufferRing;
+  /** Bytes of each layer's weights that stream. */
+  private readonly streamed: readonly number[];
 
-  /** @param weightBuffers how many layers' streamed weights the runtime has room for; 0 where nothing streams */
   constructor(
     private readonly runtime: NativeRuntime,
-    weightBuffers: number,
+    private readonly setup: NativeDeviceSetup,
   ) {
-    this.ring = new WeightRing(weightBuffers);
-    runtime.onCompleted((completions) => this.complete(completions));
+    this.streamed = runtime.bytes.streamed;
+    this.weights = new BufferRing(setup.weightBuffers);
+    this.cache = new BufferRing(setup.cacheBuffers);
+    runtime.onCompleted((completions) => {
+      this.complete(completions);
+    });
   }
 
   submit(task: Task, after: readonly TaskEvent[]): TaskEvent {
-    if (task.name === 'load_weight') return this.loadWeight(task, after);
-    if (task.name !== 'compute' || task.part === undefined) {
-      throw new TaskError(describeTask(task), 'this device keeps cache and activations in memory and has nothing to move');
+    switch (task.name) {
+      case 'load_weight':
+        return this.loadWeight(task, after);
+      case 'load_cache':
+        return this.loadCache(task, after);
+      case 'store_cache':
+        return this.storeCache(task, after);
+      case 'load_activation':
+      case 'store_activation':
+        return this.moveActivation(task, after);
+      case 'compute':
+        return this.compute(task, after);
+      case 'synchronize':
+        throw new TaskError(describeTask(task), 'a device has nothing to do for it');
     }
-    const { part } = task;
-    const state = this.state(task.run);
-    const batch = state.batches.get(task.rows) ?? this.openBatch(state, task);
-    const activations = state.activations[task.slot];
-    if (activations === undefined) throw new TaskError(describeTask(task), `the run has ${state.activations.length} slots`);
-    const weights = this.weightsOf(task);
-    const waitsFor = pendingIds(weights?.load ? [...after, weights.load] : after);
-    const id = nativeCall(() => this.runtime.submitCompute(COMPUTE_PARTS[part], task.layer, batch.handle, activations, waitsFor, weights?.buffer ?? -1));
-    const event = new PendingEvent(id, task);
-    if (weights) this.ring.readBy(weights.buffer, event);
-    batch.outstanding++;
-    this.pending.set(id, { event, batch });
-    return event;
   }
 
   openRun(run: number, { slots, tokensPerSquare }: { slots: number; tokensPerSquare: number }): void {
-    const activations: number[] = [];
-    try {
-      for (let slot = 0; slot < slots; slot++) activations.push(nativeCall(() => this.runtime.createActivations(tokensPerSquare)));
-    } catch (error) {
-      for (const buffer of activations) this.runtime.freeActivations(buffer);
-      throw error;
-    }
-    this.runs.set(run, { activations, rows: new Map(), batches: new Map() });
+    const activations = new SlotActivations(this.runtime, slots, tokensPerSquare, this.setup.activations);
+    this.runs.set(run, new NativeRun(this.runtime, this.setup.pageTokens, activations));
   }
 
   closeRun(run: number): void {
-    const state = this.state(run);
-    for (const [rows, batch] of state.batches) this.closeBatch(state, rows, batch);
-    for (const row of state.rows.values()) this.closeRow(run, row.id);
-    for (const buffer of state.activations) nativeCall(() => this.runtime.freeActivations(buffer));
+    this.run(run).close();
     this.runs.delete(run);
   }
 
-  openRow(run: number, row: number, sequence: DeviceRow, pages: readonly number[]): void {
-    const handle = nativeCall(() => this.runtime.createRow({ ...sequence, tokens: Int32Array.from(sequence.tokens) }));
-    this.state(run).rows.set(row, { id: row, handle, pages, batches: 0, closed: false });
+  openRow(run: number, row: number, sequence: DeviceRow, pages: PageTable): void {
+    this.run(run).openRow(row, sequence, pages);
   }
 
   closeRow(run: number, row: number): void {
-    const state = this.state(run);
-    const native = state.rows.get(row);
-    if (!native) return;
-    native.closed = true;
-    this.freeIfUnused(state, native);
+    this.run(run).closeRow(row);
   }
 
   /** One run's cancellation must not touch another's, so what has been submitted runs to its end: a window of squares, no more. */
@@ -116,18 +110,35 @@ export class NativeDevice implements Device {
     this.completed$.complete();
   }
 
-  private state(run: number): DeviceRunState {
+  private run(run: number): NativeRun {
     const state = this.runs.get(run);
     if (!state) throw new RangeError(`run ${run} is not open`);
     return state;
   }
 
+  private compute(task: Task, after: readonly TaskEvent[]): TaskEvent {
+    const { part, layer } = task;
+    if (part === undefined) throw new TaskError(describeTask(task), 'a compute task names its part');
+    const run = this.run(task.run);
+    const batch = run.batchOf(task);
+    const activations = run.activations.forCompute(task);
+    const weights = this.weightsFor(task);
+    const cache = part === 'attend' ? this.cacheFor(task, run, batch) : undefined;
+    const waitsFor = pendingIds([...after, ...activations.after, ...loads(weights), ...(cache?.after ?? [])]);
+    const id = nativeCall(() =>
+      this.runtime.submitCompute(COMPUTE_PARTS[part], layer, batch.handle, activations.handle, waitsFor, weights?.buffer ?? -1, cache?.buffer ?? -1),
+    );
+    const event = this.track(id, task, run, batch);
+    activations.used(event);
+    if (weights) this.weights.usedBy(weights.buffer, event);
+    if (cache) this.cache.usedBy(cache.buffer, event);
+    return event;
+  }
+
   private loadWeight(task: Task, after: readonly TaskEvent[]): TaskEvent {
-    const { buffer, after: free } = this.ring.take(task.layer);
-    const id = nativeCall(() => this.runtime.submitLoadWeight(task.layer, buffer, pendingIds([...after, ...free])));
-    const event = new PendingEvent(id, task);
-    this.ring.filledBy(buffer, event);
-    this.pending.set(id, { event });
+    const { buffer, after: free } = this.weights.take(task.layer);
+    const event = this.track(nativeCall(() => this.runtime.submitLoadWeight(task.layer, buffer, pendingIds([...after, ...free]))), task);
+    this.weights.filledBy(buffer, event);
     return event;
   }
 
@@ -135,49 +146,68 @@ export class NativeDevice implements Device {
    * Where the streamed weights are that a task reads, if it reads any. Runs that share the device may have taken each other's buffers:
    * then the layer is loaded once more.
    */
-  private weightsOf(task: Task): { readonly buffer: number; readonly load: TaskEvent | undefined } | undefined {
-    const bytes = this.runtime.bytes.streamed[task.layer] ?? 0;
+  private weightsFor(task: Task): Held | undefined {
+    const bytes = this.streamed[task.layer] ?? 0;
     if (bytes === 0 || task.part === 'embed' || task.part === 'attend' || task.part === 'head') return undefined;
-    const found = this.ring.find(task.layer);
+    const found = this.weights.find(task.layer);
     if (found) return found;
     this.loadWeight({ ...task, run: 0, name: 'load_weight', queue: 'disk-read', bytes, from: 'disk', to: 'cpu' }, []);
-    return this.ring.find(task.layer);
+    return this.weights.find(task.layer);
   }
 
-  private openBatch(state: DeviceRunState, { rows, slot }: Task): NativeBatch {
-    for (const [other, batch] of state.batches) if (batch.slot === slot && batch.outstanding === 0) this.closeBatch(state, other, batch);
-    const natives = rows.map(({ row }) => {
-      const native = state.rows.get(row);
-      if (!native) throw new RangeError(`row ${row} is not open`);
-      return native;
-    });
-    const pages: number[] = [];
-    const table = new Int32Array(rows.length * BATCH_STRIDE);
-    rows.forEach(({ firstPosition, tokens, head }, index) => {
-      const native = natives[index];
-      if (!native) return;
-      table.set([native.handle, firstPosition, tokens, HEAD_MODES[head], pages.length, native.pages.length], index * BATCH_STRIDE);
-      pages.push(...native.pages);
-    });
-    const batch = { handle: nativeCall(() => this.runtime.createBatch(table, Int32Array.from(pages))), slot, rows: natives, outstanding: 0 };
-    for (const native of natives) native.batches++;
-    state.batches.set(rows, batch);
-    return batch;
+  private loadCache(task: Task, after: readonly TaskEvent[]): TaskEvent {
+    const run = this.run(task.run);
+    const batch = run.batchOf(task);
+    const { buffer, after: free } = this.cache.take(contentOf(batch, task));
+    const id = nativeCall(() => this.runtime.submitLoadCache(task.layer, batch.handle, buffer, pendingIds([...after, ...free])));
+    const event = this.track(id, task, run, batch);
+    this.cache.filledBy(buffer, event);
+    return event;
   }
 
-  private closeBatch(state: DeviceRunState, rows: readonly RowRange[], batch: NativeBatch): void {
-    nativeCall(() => this.runtime.freeBatch(batch.handle));
-    state.batches.delete(rows);
-    for (const row of batch.rows) {
-      row.batches--;
-      this.freeIfUnused(state, row);
-    }
+  private storeCache(task: Task, after: readonly TaskEvent[]): TaskEvent {
+    const run = this.run(task.run);
+    const batch = run.batchOf(task);
+    const held = this.cache.find(contentOf(batch, task));
+    if (!held) throw new TaskError(describeTask(task), 'no buffer holds its pages: the pipeline lacks compute before storeCache');
+    const id = nativeCall(() => this.runtime.submitStoreCache(task.layer, batch.handle, held.buffer, pendingIds(after)));
+    const event = this.track(id, task, run, batch);
+    this.cache.usedBy(held.buffer, event);
+    return event;
   }
 
-  private freeIfUnused(state: DeviceRunState, row: NativeRow): void {
-    if (!row.closed || row.batches > 0) return;
-    nativeCall(() => this.runtime.freeRow(row.handle));
-    state.rows.delete(row.id);
+  /** The buffer through which attention sees pages of the disk, if the batch has any there in this layer: what it completes is put there too. */
+  private cacheFor(task: Task, run: NativeRun, batch: NativeBatch): { readonly buffer: number; readonly after: readonly TaskEvent[] } | undefined {
+    const { loads: loaded, stores } = run.stagedBy(batch, this.setup.windows[task.layer] ?? 0);
+    if (loaded + stores === 0) return undefined;
+    const content = contentOf(batch, task);
+    const held = this.cache.find(content);
+    if (held) return { buffer: held.buffer, after: loads(held) };
+    if (loaded > 0) throw new TaskError(describeTask(task), 'its pages on disk were not loaded: the pipeline lacks loadCache before compute');
+    return this.cache.take(content);
+  }
+
+  private moveActivation(task: Task, after: readonly TaskEvent[]): TaskEvent {
+    const { activations } = this.run(task.run);
+    const loading = task.name === 'load_activation';
+    const place = loading ? activations.forLoad(task) : activations.forStore(task);
+    const tokens = squareTokens(task);
+    const waitsFor = pendingIds([...after, ...place.after]);
+    const id = nativeCall(() =>
+      loading
+        ? this.runtime.submitLoadActivation(place.store, place.handle, tokens, waitsFor)
+        : this.runtime.submitStoreActivation(place.store, place.handle, tokens, waitsFor),
+    );
+    const event = this.track(id, task);
+    place.used(event);
+    return event;
+  }
+
+  private track(id: number, task: Task, run?: NativeRun, batch?: NativeBatch): PendingEvent {
+    const event = new PendingEvent(id, task);
+    if (batch) batch.outstanding++;
+    this.pending.set(id, { event, ...(run && { run }), ...(batch && { batch }) });
+    return event;
   }
 
   private complete({ events, errors, heads }: NativeCompletions): void {
@@ -189,44 +219,30 @@ export class NativeDevice implements Device {
       const entry = this.pending.get(id);
       if (!entry) continue;
       this.pending.delete(id);
-      const { event, batch } = entry;
+      const { event, run, batch } = entry;
       event.timing = { start: events[i + 1] ?? 0, end: events[i + 2] ?? 0 };
       const failure = failures.get(id);
       if (failure) event.error = new TaskError(describeTask(event.task), `${failure.message} (${failure.code})`);
       const output = outputs.get(id);
-      completions.push(output && batch ? { event, head: headOutput(output, batch) } : { event });
-      if (!batch) continue;
-      batch.outstanding--;
-      const state = this.runs.get(event.task.run);
-      if (state && event.task.part === 'head' && batch.outstanding === 0) this.closeBatch(state, event.task.rows, batch);
+      if (output && batch) {
+        const rowOf = new Map(batch.rows.map((row) => [row.handle, row.id]));
+        completions.push({ event, head: headOutput(output, (handle) => rowOf.get(handle) ?? -1) });
+      } else completions.push({ event });
+      if (run && batch) run.completed(batch, event.task);
     }
     this.completed$.next(completions);
   }
 }
 
-function pendingIds(events: readonly TaskEvent[]): number[] {
-  return events.filter(({ timing }) => timing === undefined).map(({ id }) => id);
+/** What the cache ring keeps apart: a batch in a layer. */
+function contentOf({ serial }: NativeBatch, { run, layer }: Task): string {
+  return `${run} ${serial} ${layer}`;
 }
 
-function headOutput(result: NativeHeadResult, batch: NativeBatch): HeadOutput {
-  const idOf = new Map(batch.rows.map(({ handle, id }) => [handle, id]));
-  const sampled = new Map<RowId, SampledToken>();
-  let nextTop = 0;
-  result.rows.forEach((handle, i) => {
-    const count = result.topCounts[i] ?? 0;
-    const top = Array.from({ length: count }, (_, rank) => ({
-      token: result.topTokens[nextTop + rank] ?? 0,
-      logprob: result.topLogprobs[nextTop + rank] ?? NaN,
-    }));
-    nextTop += count;
-    sampled.set(idOf.get(handle) ?? -1, { token: result.tokens[i] ?? 0, logprob: result.logprobs[i] ?? NaN, top });
-  });
-  const scored = new Map<RowId, Float32Array>();
-  let nextScore = 0;
-  for (let i = 0; i < result.scored.length; i += 3) {
-    const count = result.scored[i + 2] ?? 0;
-    scored.set(idOf.get(result.scored[i] ?? -1) ?? -1, result.scores.slice(nextScore, nextScore + count));
-    nextScore += count;
-  }
-  return { sampled, scored };
+function loads(held: Held | undefined): readonly TaskEvent[] {
+  return held?.load ? [held.load] : [];
+}
+
+function pendingIds(events: readonly TaskEvent[]): number[] {
+  return events.filter(({ timing }) => timing === undefined).map(({ id }) => id);
 }

@@ -3,7 +3,8 @@ import { InterruptedError } from '../../errors/InterruptedError.js';
 import { ScheduleError } from '../../errors/ScheduleError.js';
 import type { Move, Movement } from '../memory/movement.js';
 import { requiredMoves } from '../memory/requiredMoves.js';
-import type { PagePool, PageReservation } from '../memory/PagePool.js';
+import type { PagePool, RunPages } from '../memory/PagePool.js';
+import type { PageTable, RowPages } from '../memory/RowPages.js';
 import { PathChecker } from '../schedules/PathChecker.js';
 import type { AdmittedRow, Schedule } from '../schedules/Schedule.js';
 import type { Grid, RowId, Square } from '../schedules/Square.js';
@@ -23,6 +24,8 @@ export interface StageContext {
   readonly grid: Grid;
   readonly device: Device;
   readonly movement: Movement;
+  /** The KV pages of a row that is under way. */
+  pagesOf(row: RowId): PageTable | undefined;
   /** Submits one task for the square and notes its event there. */
   issue(square: IssuedSquare, task: StageTask, after: readonly TaskEvent[]): TaskEvent;
   /** Submits the hops of some routes; returns the last event of each. */
@@ -45,7 +48,7 @@ export interface RunSetup<Result> {
 
 interface LiveRow<Result> {
   readonly row: RunRow<Result>;
-  readonly reservation: PageReservation;
+  readonly pages: RowPages;
   /** Squares under way that hold the row. */
   uses: number;
   /** Its result is out; squares that were planned before may still hold it. */
@@ -68,8 +71,11 @@ export class Run<Result> implements StageContext {
   private readonly checker: PathChecker;
   private readonly composition: CompositionChecker;
   private readonly live = new Map<RowId, LiveRow<Result>>();
+  private readonly pages: RunPages;
   private scheduleState: unknown;
   private squares: Iterator<Square> | undefined;
+  /** The next square, while there is no memory for it. */
+  private held: Square | undefined;
   private ended = new Set<RowId>();
   private nextRow = 0;
   private credits: number;
@@ -88,10 +94,11 @@ export class Run<Result> implements StageContext {
     this.movement = setup.movement;
     this.credits = setup.window;
     this.checker = new PathChecker(setup.grid);
-    this.composition = new CompositionChecker(requiredMoves(setup.movement));
+    this.composition = new CompositionChecker(requiredMoves(setup.movement, (row) => this.pagesOf(row)));
     this.scheduleState = setup.schedule.start(setup.grid);
     this.drained = new Promise((resolve) => (this.resolveDrained = resolve));
     this.device.openRun(setup.id, { slots: setup.grid.slots, tokensPerSquare: setup.grid.tokensPerSquare });
+    this.pages = setup.pool.openRun(setup.schedule.steady && { ...setup.grid, staggered: setup.schedule.steady === 'staggered' });
     const completions = this.device.completed$.subscribe((burst) => {
       setup.recorder.timed(() => {
         this.complete(burst);
@@ -124,6 +131,10 @@ export class Run<Result> implements StageContext {
     this.subscriber = subscriber;
     if (this.setup.signal?.aborted) this.fail(new InterruptedError(this.setup.signal.reason));
     else this.setup.feed.start();
+  }
+
+  pagesOf(row: RowId): PageTable | undefined {
+    return this.live.get(row)?.pages;
   }
 
   issue(square: IssuedSquare, task: StageTask, after: readonly TaskEvent[]): TaskEvent {
@@ -161,6 +172,7 @@ export class Run<Result> implements StageContext {
           results.push(result);
           live.ended = true;
           this.ended.add(row);
+          if (this.checker.missing(row) === 0) this.forget(row, live);
         }
       }
       this.releaseIfUnused(row, live);
@@ -200,7 +212,7 @@ export class Run<Result> implements StageContext {
     if (!live.forgotten || live.uses > 0) return;
     this.live.delete(row);
     this.device.closeRow(this.setup.id, row);
-    live.reservation.release();
+    live.pages.release();
   }
 
   private askPump(): void {
@@ -222,8 +234,10 @@ export class Run<Result> implements StageContext {
     this.pumping = true;
     try {
       while (this.credits > 0 && !subscriber.closed) {
-        const square = this.nextSquare();
+        const square = this.held ?? this.nextSquare();
         if (!square) break;
+        this.held = this.makeRoom(square) ? undefined : square;
+        if (this.held) break;
         this.checker.accept(square);
         this.credits--;
         for (const { row } of square.rows) {
@@ -239,7 +253,8 @@ export class Run<Result> implements StageContext {
     }
     if (this.live.size > 0 && this.credits === this.setup.window && !this.closed) {
       const rows = [...this.live.keys()].slice(0, 3).join(', ');
-      this.fail(new ScheduleError('complete', `the schedule has no square left, but rows (${rows}, …) are not complete`));
+      if (this.held) this.fail(new ScheduleError('capacity', `there is no memory for the next square, and none will come free: the schedule's rows (${rows}, …) grow or end otherwise than it promised`));
+      else this.fail(new ScheduleError('complete', `the schedule has no square left, but rows (${rows}, …) are not complete`));
     }
     if (this.setup.feed.failure) this.fail(this.setup.feed.failure);
     else if (this.setup.feed.ended && this.live.size === 0 && this.credits === this.setup.window) this.finish();
@@ -257,6 +272,7 @@ export class Run<Result> implements StageContext {
       if (square && square.done !== true) return square.value;
       this.squares = undefined;
       this.forgetEnded();
+      this.pages.advance();
       const admitted = this.admit();
       if (admitted.length === 0 && this.live.size === 0) return undefined;
       const { state, squares } = this.setup.schedule.next(this.scheduleState, { admitted, ended: this.ended });
@@ -274,32 +290,59 @@ export class Run<Result> implements StageContext {
     for (const row of this.ended) {
       const live = this.live.get(row);
       if (!live) continue;
-      live.forgotten = true;
-      this.checker.release(row);
+      this.forget(row, live);
       this.releaseIfUnused(row, live);
     }
   }
 
+  /** No square that is still to come holds the row. */
+  private forget(row: RowId, live: LiveRow<Result>): void {
+    if (live.forgotten) return;
+    live.forgotten = true;
+    this.checker.release(row);
+  }
+
+  /** Takes all pages that the square's rows need to come this far, or none of them. */
+  private makeRoom(square: Square): boolean {
+    const growing: { readonly pages: RowPages; readonly end: number }[] = [];
+    const lacking = { memory: 0, disk: 0 };
+    for (const { row, firstPosition, tokens } of square.rows) {
+      const pages = this.live.get(row)?.pages;
+      const end = firstPosition + tokens;
+      if (!pages || end <= pages.next) continue;
+      growing.push({ pages, end });
+      if (end <= pages.reach) continue;
+      const { memory, disk } = pages.lacks(end);
+      lacking.memory += memory;
+      lacking.disk += disk;
+    }
+    if (!this.setup.pool.has(lacking)) return false;
+    for (const { pages, end } of growing) pages.advance(end);
+    return true;
+  }
+
   /** Takes waiting rows for which there are places and memory, in order of arrival. */
   private admit(): AdmittedRow[] {
-    const { feed, pool, schedule, device, id } = this.setup;
+    const { feed, schedule, device, id } = this.setup;
     const admitted: AdmittedRow[] = [];
     const free = schedule.free(this.scheduleState, this.ended);
+    if (free === 0 || !feed.peek()) return admitted;
+    const admission = this.pages.admission(free);
     while (admitted.length < free) {
       const waiting = feed.peek();
       if (!waiting) break;
       const { sequence, newTokens } = waiting;
-      const pages = pool.pagesFor(Math.max(1, sequence.tokens.length + newTokens - 1));
-      if (!pool.canReserve(pages)) break;
+      const promptTokens = sequence.tokens.length;
+      const pages = admission.admit({ promptTokens, positions: Math.max(1, promptTokens + newTokens - 1) });
+      if (!pages) break;
       feed.take();
       const row = this.nextRow++;
-      const reservation = pool.reserve(pages);
-      device.openRow(id, row, sequence, reservation.pages);
-      this.live.set(row, { row: waiting, reservation, uses: 0, ended: false, forgotten: false });
-      const admission = { row, promptTokens: sequence.tokens.length, newTokens };
-      this.checker.admit(admission);
-      admitted.push(admission);
-      this.setup.recorder.prompt(sequence.tokens.length);
+      this.live.set(row, { row: waiting, pages, uses: 0, ended: false, forgotten: false });
+      device.openRow(id, row, sequence, pages);
+      const taken = { row, promptTokens, newTokens };
+      this.checker.admit(taken);
+      admitted.push(taken);
+      this.setup.recorder.prompt(promptTokens);
     }
     return admitted;
   }
@@ -308,11 +351,12 @@ export class Run<Result> implements StageContext {
     if (this.outstanding > 0 || this.isDrained) return;
     this.isDrained = true;
     this.stops[0]?.();
-    for (const [row, { reservation }] of this.live) {
+    for (const [row, { pages }] of this.live) {
       this.device.closeRow(this.setup.id, row);
-      reservation.release();
+      pages.release();
     }
     this.live.clear();
+    this.pages.close();
     this.device.closeRun(this.setup.id);
     this.resolveDrained();
   }

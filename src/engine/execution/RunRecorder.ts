@@ -2,13 +2,16 @@ import type { Progress, RunStats, TraceEvent } from '../../RunStats.js';
 import { residentPeakBytes } from './residentPeakBytes.js';
 import { QUEUE_NAMES, type QueueName, type TaskEvent } from './Task.js';
 
+/** Bytes of each tier. */
+export type MemoryUse = Readonly<Record<string, { readonly capacityBytes: number; readonly usedBytes: number; readonly peakBytes: number }>>;
+
 /** Where the numbers come from that the recorder cannot count itself. */
 export interface RecorderSetup {
   readonly model: string;
   readonly policy: Readonly<Record<string, unknown>>;
   readonly loadSeconds: number;
   /** Bytes in use and capacity of each tier, now. */
-  readonly memory: () => Readonly<Record<string, { readonly capacityBytes: number; readonly usedBytes: number; readonly peakBytes: number }>>;
+  readonly memory: () => MemoryUse;
   readonly onProgress?: ((progress: Progress) => void) | undefined;
   readonly onTrace?: ((event: TraceEvent) => void) | undefined;
 }

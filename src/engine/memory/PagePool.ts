@@ -1,62 +1,167 @@
 import { Subject, type Observable } from 'rxjs';
+import { AdmissionPace } from './AdmissionPace.js';
+import { GrowthForecast, type SweepRules } from './GrowthForecast.js';
+import { PageList } from './PageList.js';
+import { RowPages } from './RowPages.js';
+import { longestRow, placePages, type CacheRules, type PageCounts, type RowLengths } from './rowPlacement.js';
 
-/** Pages that one row holds; `release` gives them back once. */
-export interface PageReservation {
-  readonly pages: readonly number[];
-  release(): void;
+/** Room for KV pages on disk, and how rows use it. */
+export interface DiskCache {
+  readonly pages: number;
+  /** The share of a row's pages that lives there. */
+  readonly share: number;
+  /** Most pages of one row there. */
+  readonly mostPerRow: number;
+}
+
+const NO_DISK: DiskCache = { pages: 0, share: 0, mostPerRow: 0 };
+
+/** What a run's schedule promises about its sweeps. */
+export interface SteadySweeps extends SweepRules {
+  /** Rows come in whenever there is a place, so they can be spread over time. */
+  readonly staggered: boolean;
+}
+
+/** The rows of one run, and the pages that they hold. */
+export interface RunPages {
+  /** Says that a sweep has been planned: time goes by. */
+  advance(): void;
+  /**
+   * Opens a round of admission: what the rows that live now will need is looked at once.
+   * @param places rows for which there is a place
+   */
+  admission(places: number): Admission;
+  /** Ends the run's use of the pool; its rows have been released. */
+  close(): void;
+}
+
+/** Lets rows in, in order of arrival. */
+export interface Admission {
+  /** Pages for a row, what its prompt needs taken; undefined if there is no room for it beside the others, now or later. */
+  admit(lengths: RowLengths): RowPages | undefined;
 }
 
 /**
- * The KV pages of an engine. A row's pages are reserved all at once, for its full length, before it is admitted: rows never wait for each
- * other in mid-flight. Freed pages are taken again first, so that memory that was never needed is never touched.
+ * The KV pages of an engine, in memory and on disk. A row is admitted when everything that it and the others may still need will be there
+ * when it is needed, so rows never wait for each other in mid-flight; it takes its pages as it grows.
  */
 export class PagePool {
-  private readonly free: number[] = [];
-  private untouched = 0;
+  private readonly lists: { readonly memory: PageList; readonly disk: PageList };
   private readonly releases = new Subject<void>();
-  private peak = 0;
+  private readonly runs = new Map<RunPages, ReadonlySet<RowPages>>();
+  private readonly rules: CacheRules;
 
+  /** @param capacity pages in memory */
   constructor(
     readonly capacity: number,
     readonly pageTokens: number,
-  ) {}
+    readonly disk: DiskCache = NO_DISK,
+  ) {
+    this.lists = { memory: new PageList(capacity), disk: new PageList(disk.pages) };
+    this.rules = { pageTokens, diskShare: disk.share, mostDiskPages: disk.mostPerRow };
+  }
 
-  /** Emits after pages were released: somebody who could not reserve may try again. */
+  /** Emits after pages were released: somebody who found no room may try again. */
   get released$(): Observable<void> {
     return this.releases;
   }
 
-  get used(): number {
-    return this.untouched - this.free.length;
+  /** Pages in use now, and the most that were at once. */
+  get used(): PageCounts {
+    return { memory: this.lists.memory.used, disk: this.lists.disk.used };
   }
 
-  /** The most pages that were in use at once. */
-  get peakUsed(): number {
-    return this.peak;
+  get peakUsed(): PageCounts {
+    return { memory: this.lists.memory.peakUsed, disk: this.lists.disk.peakUsed };
   }
 
-  pagesFor(tokens: number): number {
-    return Math.ceil(tokens / this.pageTokens);
+  /** The longest row that can ever be admitted, in positions. */
+  get longestRow(): number {
+    return longestRow(this.size, this.rules);
   }
 
-  canReserve(pages: number): boolean {
-    return pages <= this.capacity - this.used;
+  /** Whether so many more pages are free. */
+  has({ memory, disk }: PageCounts): boolean {
+    return this.lists.memory.used + memory <= this.capacity && this.lists.disk.used + disk <= this.disk.pages;
   }
 
-  /** @throws RangeError when they are not there; ask `canReserve` first. */
-  reserve(count: number): PageReservation {
-    if (!this.canReserve(count)) throw new RangeError(`${count} pages were asked for, ${this.capacity - this.used} of ${this.capacity} are free`);
-    const pages = Array.from({ length: count }, () => this.free.pop() ?? this.untouched++);
-    this.peak = Math.max(this.peak, this.used);
-    let held = true;
-    return {
-      pages,
-      release: () => {
-        if (!held) return;
-        held = false;
-        this.free.push(...pages.toReversed());
+  /**
+   * @param sweeps what the run's schedule promises, if it does: its rows are then counted as they grow. Not while several runs share the
+   * pool, since they know nothing of each other's pace: then every row counts in full
+   */
+  openRun(sweeps?: SteadySweeps): RunPages {
+    const rows = new Set<RowPages>();
+    const pace = new AdmissionPace(this.size, this.pageTokens);
+    const run: RunPages = {
+      advance: () => {
+        pace.advance();
+      },
+      admission: (places) => this.admission({ rows, sweeps, pace, places }),
+      close: () => {
+        this.runs.delete(run);
         this.releases.next();
       },
     };
+    this.runs.set(run, rows);
+    return run;
   }
+
+  private get size(): PageCounts {
+    return { memory: this.capacity, disk: this.disk.pages };
+  }
+
+  private admission({ rows, sweeps, pace, places }: AdmissionRound): Admission {
+    const grows = sweeps !== undefined && this.runs.size === 1;
+    const inFull = { memory: 0, disk: 0 };
+    for (const others of this.runs.values()) {
+      for (const { placement } of others) {
+        inFull.memory += placement.memory;
+        inFull.disk += placement.disk;
+      }
+    }
+    const fitInFull = ({ memory, disk }: PageCounts, times = 1): boolean =>
+      inFull.memory + times * memory <= this.capacity && inFull.disk + times * disk <= this.disk.pages;
+    // Made only when it matters: mostly there is room for everything in full.
+    let forecast: GrowthForecast | undefined;
+    const fits = (lengths: RowLengths, placement: PageCounts): boolean => {
+      if (fitInFull(placement)) return true;
+      if (!grows) return false;
+      forecast ??= this.forecast(rows, sweeps);
+      return forecast.fits({ ...lengths, placement, next: 0 });
+    };
+    return {
+      admit: (lengths) => {
+        const placement = placePages(lengths.positions, this.rules);
+        // Rows like this one in every place that is left would not fit in full: then they come in at a pace.
+        const paced = grows && sweeps.staggered && !fitInFull(placement, places);
+        if ((paced && !pace.open) || !fits(lengths, placement)) return undefined;
+        const row = new RowPages(lengths, placement, this.pageTokens, this.lists, () => {
+          rows.delete(row);
+          pace.ended(lengths, placement, row.next);
+          this.releases.next();
+        });
+        rows.add(row);
+        forecast?.add({ ...lengths, placement, next: 0 });
+        pace.admitted(lengths, placement);
+        inFull.memory += placement.memory;
+        inFull.disk += placement.disk;
+        places--;
+        return row;
+      },
+    };
+  }
+
+  private forecast(rows: Iterable<RowPages>, sweeps: SweepRules): GrowthForecast {
+    const forecast = new GrowthForecast(this.size, this.pageTokens, sweeps);
+    for (const { lengths, placement, next } of rows) forecast.add({ ...lengths, placement, next });
+    return forecast;
+  }
+}
+
+/** What one round of admission begins with. */
+interface AdmissionRound {
+  readonly rows: Set<RowPages>;
+  readonly sweeps: SteadySweeps | undefined;
+  readonly pace: AdmissionPace;
+  places: number;
 }

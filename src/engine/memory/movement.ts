@@ -1,5 +1,6 @@
-import { squareTokens, type Square } from '../schedules/Square.js';
+import { squareTokens, type RowId, type Square } from '../schedules/Square.js';
 import type { QueueName, Tier } from '../execution/Task.js';
+import type { PageTable } from './RowPages.js';
 
 /** What share of something lives on which tier; the shares sum to 1. */
 export type TierShares = Readonly<Record<Tier, number>>;
@@ -59,11 +60,14 @@ function hops(shares: TierShares, bytes: number, compute: Tier, direction: 'load
   return routes;
 }
 
+/** Where the pages of rows are. */
+export type PageLookup = (row: RowId) => PageTable | undefined;
+
 /** What the stages have to move for a square under a placement. Each route's hops follow one another; routes are independent. */
 export interface Movement {
   loadWeight(square: Square): Move[][];
-  loadCache(square: Square): Move[][];
-  storeCache(square: Square): Move[][];
+  loadCache(square: Square, pagesOf: PageLookup): Move[][];
+  storeCache(square: Square, pagesOf: PageLookup): Move[][];
   loadActivation(square: Square): Move[][];
   storeActivation(square: Square): Move[][];
 }

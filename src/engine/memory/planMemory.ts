@@ -1,4 +1,3 @@
-import type { RuntimeBytes } from '../../bindings/Addon.js';
 import { MemoryBudgetError } from '../../errors/MemoryBudgetError.js';
 
 /** Left for the JavaScript heap to grow in: rows in flight, buffers of files, results that wait. */
@@ -9,9 +8,11 @@ export interface MemoryDemand {
   readonly capBytes: number;
   /** What the process holds before the runtime is opened. */
   readonly residentBytes: number;
-  /** The runtime's needs with exactly one page of cache a layer. */
-  readonly onePage: Pick<RuntimeBytes, 'weights' | 'cache' | 'scratch' | 'activations'>;
-  readonly slots: number;
+  readonly weightBytes: number;
+  /** Scratch, hidden states of all slots, buffers. */
+  readonly workingBytes: number;
+  /** One page of cache in every layer. */
+  readonly pageBytes: number;
   /** Pages without which no row of a sensible length fits. */
   readonly leastPages: number;
   /** Pages beyond which more would never be used. */
@@ -23,12 +24,12 @@ export interface MemoryDemand {
  * @throws MemoryBudgetError with the smallest cap that works
  */
 export function planMemory(demand: MemoryDemand): { readonly pages: number; readonly reservedBytes: number } {
-  const { capBytes, residentBytes, onePage, slots, leastPages, mostPages } = demand;
-  const fixed = residentBytes + HEAP_MARGIN_BYTES + onePage.weights + onePage.scratch + onePage.activations * slots;
-  const affordable = Math.floor((capBytes - fixed) / onePage.cache);
+  const { capBytes, residentBytes, weightBytes, workingBytes, pageBytes, leastPages, mostPages } = demand;
+  const fixed = residentBytes + HEAP_MARGIN_BYTES + weightBytes + workingBytes;
+  const affordable = Math.floor((capBytes - fixed) / pageBytes);
   if (affordable < leastPages) {
-    throw new MemoryBudgetError('cpu', capBytes, fixed + leastPages * onePage.cache, 'the model with its working memory');
+    throw new MemoryBudgetError('cpu', capBytes, fixed + leastPages * pageBytes, 'the model with its working memory');
   }
   const pages = Math.min(affordable, mostPages);
-  return { pages, reservedBytes: fixed - residentBytes + pages * onePage.cache };
+  return { pages, reservedBytes: fixed - residentBytes + pages * pageBytes };
 }

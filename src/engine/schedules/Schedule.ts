@@ -23,6 +23,12 @@ export interface Observed {
  */
 export interface Schedule<State = unknown> {
   readonly name: string;
+  /**
+   * A promise about every sweep: it advances each row that decodes by one token, and prompts by what is left of their slot's square, oldest
+   * first. Memory is then counted as rows grow and end, so more of them fit; without the promise a row counts in full from the start.
+   * `staggered`: rows come in whenever there is a place, and are spread over time where memory is scarce; `blocks`: they come in together.
+   */
+  readonly steady?: 'staggered' | 'blocks';
   start(grid: Grid): State;
   /** Places for which `next` would take new rows now, given the rows that have ended. */
   free(state: State, ended: ReadonlySet<RowId>): number;

@@ -38,6 +38,7 @@ export function blockSchedule(rules: BlockRules): Schedule<BlockState> {
 
   return {
     name: rules.name,
+    ...(rules.sweep === 'interleaved' && { steady: rules.refill === 'at-once' ? ('staggered' as const) : ('blocks' as const) }),
     start: (grid) => ({ grid, pass: 0, slots: Array.from({ length: grid.slots }, () => []) }),
     free: (state, ended) => freeIn(state.grid, alive(state, ended)),
     next: (state, observed) => {

@@ -39,7 +39,7 @@ export class PassRunner {
     const rows = new Int32Array(ranges.length * BATCH_STRIDE);
     let firstPage = 0;
     ranges.forEach((range, index) => {
-      rows.set([range.row, range.first, range.tokens, HEAD_MODES[range.mode], firstPage, range.pages.length], index * BATCH_STRIDE);
+      rows.set([range.row, range.first, range.tokens, HEAD_MODES[range.mode], firstPage, range.pages.length, -1], index * BATCH_STRIDE);
       firstPage += range.pages.length;
     });
     const batch = this.runtime.createBatch(rows, Int32Array.from(pages));

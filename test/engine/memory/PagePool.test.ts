@@ -1,54 +1,166 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { PagePool, type PageReservation } from '../../../src/engine/memory/PagePool.js';
+import { PagePool } from '../../../src/engine/memory/PagePool.js';
+import type { RowPages } from '../../../src/engine/memory/RowPages.js';
+
+const lengths = (promptTokens: number, newTokens: number): { promptTokens: number; positions: number } => ({
+  promptTokens,
+  positions: Math.max(1, promptTokens + newTokens - 1),
+});
+
+/** Every page that rows hold, by tier; the tail of a row counts once. */
+function heldBy(rows: readonly RowPages[]): { memory: number[]; disk: number[] } {
+  const memory = rows.flatMap(({ entries, tail }) => [...new Set([...entries.filter((entry) => entry >= 0), ...(tail >= 0 ? [tail] : [])])]);
+  return { memory, disk: rows.flatMap(({ entries }) => entries.filter((entry) => entry < 0).map((entry) => -1 - entry)) };
+}
 
 describe('PagePool', () => {
-  test('gives each page to one holder, never more than there are, and takes them back once', () => {
+  const row = fc.record({ promptTokens: fc.integer({ min: 1, max: 40 }), newTokens: fc.integer({ min: 0, max: 40 }), endsAfter: fc.nat(80), batch: fc.nat(3) });
+  const pools = fc.record({ capacity: fc.integer({ min: 1, max: 40 }), pageTokens: fc.integer({ min: 1, max: 8 }), disk: fc.nat(40), share: fc.constantFrom(0, 0.3, 0.5, 1), mostPerRow: fc.nat(12) });
+
+  test('steady rows always find the pages they grow into, no page has two holders, and all come back', () => {
     fc.assert(
-      fc.property(fc.array(fc.oneof(fc.record({ take: fc.integer({ min: 1, max: 6 }) }), fc.record({ give: fc.nat(20), twice: fc.boolean() }))), (commands) => {
-        const pool = new PagePool(10, 4);
-        const held: PageReservation[] = [];
-        let peak = 0;
-        for (const command of commands) {
-          if ('take' in command) {
-            const used = held.reduce((sum, { pages }) => sum + pages.length, 0);
-            expect(pool.canReserve(command.take)).toBe(used + command.take <= 10);
-            if (pool.canReserve(command.take)) held.push(pool.reserve(command.take));
-            else expect(() => pool.reserve(command.take)).toThrow(RangeError);
-          } else if (held.length > 0) {
-            const [reservation] = held.splice(command.give % held.length, 1);
-            reservation?.release();
-            if (command.twice) reservation?.release();
+      fc.property(pools, fc.array(row, { maxLength: 40 }), fc.integer({ min: 1, max: 4 }), fc.integer({ min: 4, max: 16 }), fc.boolean(), (setup, waiting, rowsPerSlot, tokensPerSquare, staggered) => {
+        const pool = new PagePool(setup.capacity, setup.pageTokens, { pages: setup.disk, share: setup.share, mostPerRow: setup.mostPerRow });
+        const run = pool.openRun({ rowsPerSlot, tokensPerSquare, staggered });
+        const live: { pages: RowPages; next: number; decoded: number; endsAfter: number }[] = [];
+        const queue = waiting.map((each) => ({ ...lengths(each.promptTokens, each.newTokens), endsAfter: each.endsAfter }));
+        for (let sweep = 0; sweep < 2000 && (queue.length > 0 || live.length > 0); sweep++) {
+          run.advance();
+          const admission = run.admission(rowsPerSlot - live.length);
+          while (live.length < rowsPerSlot && queue[0]) {
+            const pages = admission.admit(queue[0]);
+            if (!pages) break;
+            live.push({ pages, next: 0, decoded: 0, endsAfter: queue[0].endsAfter });
+            queue.shift();
           }
-          const pages = held.flatMap((reservation) => reservation.pages);
-          expect(new Set(pages).size).toBe(pages.length);
-          expect(pages.every((page) => page >= 0 && page < 10)).toBe(true);
-          expect(pool.used).toBe(pages.length);
-          peak = Math.max(peak, pages.length);
-          expect(pool.peakUsed).toBe(peak);
+          if (live.length === 0) {
+            // Alone in the pool and still refused: it can never fit.
+            expect(queue[0]?.positions).toBeGreaterThan(pool.longestRow);
+            queue.shift();
+            continue;
+          }
+          // One steady sweep: decoding rows first, then prompts with what is left, oldest first.
+          let left = tokensPerSquare;
+          const moves = new Map<RowPages, number>();
+          for (const each of live) if (each.next >= each.pages.lengths.promptTokens && left-- > 0) moves.set(each.pages, each.next + 1);
+          for (const each of live) {
+            const prompt = Math.min(each.pages.lengths.promptTokens, each.pages.lengths.positions) - each.next;
+            if (prompt > 0 && left > 0) {
+              moves.set(each.pages, each.next + Math.min(prompt, left));
+              left -= Math.min(prompt, left);
+            }
+          }
+          for (const each of live) {
+            const end = moves.get(each.pages);
+            if (end === undefined) continue;
+            expect(pool.has(each.pages.lacks(end))).toBe(true);
+            each.pages.advance(end);
+            if (end > each.pages.lengths.promptTokens) each.decoded++;
+            each.next = end;
+            expect(each.pages.entries.length).toBeGreaterThanOrEqual(Math.ceil(end / setup.pageTokens));
+          }
+          const held = heldBy(live.map(({ pages }) => pages));
+          for (const tier of ['memory', 'disk'] as const) {
+            expect(new Set(held[tier]).size).toBe(held[tier].length);
+            expect(held[tier].length).toBe(pool.used[tier]);
+            expect(Math.max(0, ...held[tier])).toBeLessThan(Math.max(1, tier === 'memory' ? setup.capacity : setup.disk));
+          }
+          for (let i = live.length - 1; i >= 0; i--) {
+            const each = live[i];
+            if (each && (each.next >= each.pages.lengths.positions || each.decoded > each.endsAfter)) {
+              each.pages.release();
+              each.pages.release();
+              live.splice(i, 1);
+            }
+          }
         }
+        expect(queue.length + live.length).toBe(0);
+        expect(pool.used).toEqual({ memory: 0, disk: 0 });
       }),
+      { numRuns: 300 },
     );
   });
 
-  test('takes freed pages again before it touches new ones', () => {
-    const pool = new PagePool(100, 4);
-    const first = pool.reserve(3);
-    first.release();
-    expect([...pool.reserve(3).pages].sort()).toEqual([0, 1, 2]);
+  test('rows of different ages share memory at their average, rows of one age at their peak', () => {
+    const [prompt, decoded] = [32, 96];
+    const mostAtOnce = (blocks: boolean): { most: number; average: number } => {
+      const pool = new PagePool(1280, 4);
+      const run = pool.openRun({ rowsPerSlot: 128, tokensPerSquare: 128 * 32, staggered: !blocks });
+      const live: { pages: RowPages; next: number }[] = [];
+      let [most, sum] = [0, 0];
+      for (let sweep = 0; sweep < 1000; sweep++) {
+        run.advance();
+        const admission = run.admission(128 - live.length);
+        while (!blocks || live.length < 40) {
+          const pages = blocks && live.some(({ next }) => next > 0) ? undefined : admission.admit(lengths(prompt, decoded + 1));
+          if (!pages) break;
+          live.push({ pages, next: 0 });
+        }
+        most = Math.max(most, live.length);
+        if (sweep >= 500) sum += live.length;
+        for (const each of live) {
+          each.next = each.next === 0 ? prompt : each.next + 1;
+          each.pages.advance(each.next);
+        }
+        for (const each of live.filter(({ next }) => next >= prompt + decoded)) {
+          each.pages.release();
+          live.splice(live.indexOf(each), 1);
+        }
+      }
+      return { most, average: sum / 500 };
+    };
+    expect(mostAtOnce(true).most).toBe(40);
+    const diagonal = mostAtOnce(false);
+    // A block holds 1280 * 4 / (32 + 96) = 40 of these rows; (2s + 2n) / (2s + n) = 1.6. Whole pages and the last sweep cost a little.
+    expect(diagonal.most).toBeLessThanOrEqual(64);
+    expect(diagonal.average).toBeGreaterThan(60);
   });
 
-  test('says when pages were released', () => {
+  test('several runs count every row in full', () => {
+    const pool = new PagePool(10, 4);
+    const [first, second] = [pool.openRun({ rowsPerSlot: 8, tokensPerSquare: 64, staggered: true }), pool.openRun({ rowsPerSlot: 8, tokensPerSquare: 64, staggered: true })];
+    expect(first.admission(9).admit(lengths(4, 17))).toBeDefined();
+    expect(second.admission(9).admit(lengths(4, 17))).toBeDefined();
+    expect(pool.used.memory).toBe(2);
+    expect(second.admission(9).admit(lengths(4, 1))).toBeUndefined();
+  });
+
+  test('says when something came free: a row, or a run', () => {
     const pool = new PagePool(2, 4);
-    const reservation = pool.reserve(2);
+    const run = pool.openRun();
+    const pages = run.admission(9).admit(lengths(8, 1));
     let released = 0;
     pool.released$.subscribe(() => released++);
-    reservation.release();
-    reservation.release();
+    pages?.release();
+    pages?.release();
     expect(released).toBe(1);
+    run.close();
+    expect(released).toBe(2);
   });
 
-  test.each([[1, 1], [4, 1], [5, 2], [8, 2]])('%i tokens need %i pages of 4', (tokens, pages) => {
-    expect(new PagePool(9, 4).pagesFor(tokens)).toBe(pages);
+  test('takes freed pages again before it touches new ones', () => {
+    const run = new PagePool(100, 4).openRun();
+    const first = run.admission(9).admit(lengths(12, 1));
+    first?.release();
+    expect(run.admission(9).admit(lengths(12, 1))?.entries).toEqual(first?.entries);
+  });
+
+  test('the first pages and the last one are in memory, those between on disk', () => {
+    const pool = new PagePool(100, 4, { pages: 100, share: 0.5, mostPerRow: 9 });
+    const pages = pool.openRun().admission(9).admit(lengths(24, 1));
+    expect(pages?.tail).toBe(0);
+    expect(pages?.entries).toEqual([1, 2, -1, -2, -3, 0]);
+  });
+
+  test('the longest row is the longest that is admitted', () => {
+    fc.assert(
+      fc.property(pools, (setup) => {
+        const pool = new PagePool(setup.capacity, setup.pageTokens, { pages: setup.disk, share: setup.share, mostPerRow: setup.mostPerRow });
+        const admits = (positions: number): boolean => pool.openRun().admission(9).admit({ promptTokens: 1, positions }) !== undefined;
+        expect(admits(pool.longestRow)).toBe(true);
+        expect(admits(pool.longestRow + 1)).toBe(false);
+      }),
+    );
   });
 });

@@ -3,12 +3,13 @@ import { ALL_ON_CPU, movement, type TierShares } from '../../../src/engine/memor
 
 const BYTES = { layerWeights: [1000, 1000, 1000], tokenCache: 10, tokenActivations: 100 };
 const square = { pass: 2, layer: 1, slot: 0, rows: [{ row: 0, firstPosition: 7, tokens: 1, head: 'sample' as const }, { row: 1, firstPosition: 0, tokens: 3, head: 'sample' as const }] };
+const noPages = (): undefined => undefined;
 const shares: TierShares = { gpu: 0.2, cpu: 0.3, disk: 0.5 };
 
 describe('movement', () => {
   test('moves nothing where everything is on the compute tier', () => {
     const { loadWeight, loadCache, storeCache, loadActivation, storeActivation } = movement(ALL_ON_CPU, BYTES, 'cpu', 3);
-    for (const moves of [loadWeight, loadCache, storeCache, loadActivation, storeActivation]) expect(moves(square)).toEqual([]);
+    for (const moves of [loadWeight, loadCache, storeCache, loadActivation, storeActivation]) expect(moves(square, noPages)).toEqual([]);
   });
 
   test('to a GPU, what is on disk goes by way of the CPU', () => {
@@ -20,8 +21,8 @@ describe('movement', () => {
 
   test('loads the whole context and stores the new tokens', () => {
     const moves = movement({ ...ALL_ON_CPU, cache: { gpu: 0, cpu: 0, disk: 1 } }, BYTES, 'cpu', 3);
-    expect(moves.loadCache(square)).toEqual([[{ queue: 'disk-read', from: 'disk', to: 'cpu', bytes: 70 }]]);
-    expect(moves.storeCache(square)).toEqual([[{ queue: 'disk-write', from: 'cpu', to: 'disk', bytes: 40 }]]);
+    expect(moves.loadCache(square, noPages)).toEqual([[{ queue: 'disk-read', from: 'disk', to: 'cpu', bytes: 70 }]]);
+    expect(moves.storeCache(square, noPages)).toEqual([[{ queue: 'disk-write', from: 'cpu', to: 'disk', bytes: 40 }]]);
   });
 
   test('the first layer loads no activations, the last one stores none', () => {

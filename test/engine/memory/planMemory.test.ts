@@ -7,8 +7,9 @@ const MIB = 2 ** 20;
 const demand = fc.record({
   capBytes: fc.integer({ min: 1, max: 4096 * MIB }),
   residentBytes: fc.integer({ min: 0, max: 300 * MIB }),
-  onePage: fc.record({ weights: fc.nat(2048 * MIB), cache: fc.integer({ min: 64, max: 64 * MIB }), scratch: fc.nat(64 * MIB), activations: fc.nat(16 * MIB) }),
-  slots: fc.integer({ min: 1, max: 8 }),
+  weightBytes: fc.nat(2048 * MIB),
+  workingBytes: fc.nat(200 * MIB),
+  pageBytes: fc.integer({ min: 64, max: 64 * MIB }),
   leastPages: fc.integer({ min: 1, max: 16 }),
   mostPages: fc.integer({ min: 16, max: 100_000 }),
 });
@@ -22,7 +23,7 @@ describe('planMemory', () => {
           expect(given.residentBytes + reservedBytes).toBeLessThanOrEqual(given.capBytes);
           expect(pages).toBeGreaterThanOrEqual(given.leastPages);
           expect(pages).toBeLessThanOrEqual(given.mostPages);
-          if (pages < given.mostPages) expect(given.residentBytes + reservedBytes + given.onePage.cache).toBeGreaterThan(given.capBytes);
+          if (pages < given.mostPages) expect(given.residentBytes + reservedBytes + given.pageBytes).toBeGreaterThan(given.capBytes);
         } catch (error) {
           if (!(error instanceof MemoryBudgetError)) throw error;
           expect(error.availableBytes).toBe(given.capBytes);
@@ -36,7 +37,7 @@ describe('planMemory', () => {
 
   test('says what is asked for and what would do', () => {
     const small: MemoryDemand = {
-      capBytes: 100 * MIB, residentBytes: 50 * MIB, onePage: { weights: 80 * MIB, cache: MIB, scratch: 0, activations: 0 }, slots: 1, leastPages: 4, mostPages: 8,
+      capBytes: 100 * MIB, residentBytes: 50 * MIB, weightBytes: 80 * MIB, workingBytes: 0, pageBytes: MIB, leastPages: 4, mostPages: 8,
     };
     const needed = 50 * MIB + 80 * MIB + 4 * MIB + HEAP_MARGIN_BYTES;
     expect(() => planMemory(small)).toThrow(`cpu memory is capped at 100 MiB; the smallest budget that works is 198 MiB (--cpu-memory ${needed})`);

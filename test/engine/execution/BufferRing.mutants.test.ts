@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { SimulatedDevice } from '../../../src/engine/execution/SimulatedDevice.js';
 import type { Task, TaskEvent } from '../../../src/engine/execution/Task.js';
-import { WeightRing } from '../../../src/engine/execution/WeightRing.js';
+import { BufferRing } from '../../../src/engine/execution/BufferRing.js';
 import { randomNumbers } from '../../support/randomSchedule.js';
 
 interface Load {
@@ -14,7 +14,7 @@ interface Load {
 const task = (name: 'load_weight' | 'compute', layer: number): Task => ({ run: 1, name, queue: name === 'compute' ? 'cpu-compute' : 'disk-read', pass: 0, layer, slot: 0, rows: [], bytes: 0 });
 
 /** Layers go through a ring's buffers, each read by some tasks, on a device that keeps no order but that of events; turns of the event loop pass in between. */
-async function play(ring: WeightRing, seed: number): Promise<Load[]> {
+async function play(ring: BufferRing, seed: number): Promise<Load[]> {
   const random = randomNumbers(seed);
   const below = (count: number): number => Math.floor(random() * count);
   const device = new SimulatedDevice({ unordered: true, duration: () => 1 + below(20), burst: 1 + below(4) });
@@ -29,7 +29,7 @@ async function play(ring: WeightRing, seed: number): Promise<Load[]> {
     for (let reader = below(4); reader >= 0; reader--) {
       const found = ring.find(layer);
       const reading = device.submit(task('compute', layer), found?.load ? [found.load] : []);
-      if (found) ring.readBy(found.buffer, reading);
+      if (found) ring.usedBy(found.buffer, reading);
       load.readers.push(reading);
     }
     for (let turn = below(6); turn > 0; turn--) await new Promise((resolve) => setImmediate(resolve));
@@ -51,29 +51,29 @@ function overlaps(loads: readonly Load[]): number {
   return count;
 }
 
-class ForgetsReaders extends WeightRing {
-  override readBy(): void {
+class ForgetsReaders extends BufferRing {
+  override usedBy(): void {
     // Nothing is noted.
   }
 }
 
-class ForgetsLoads extends WeightRing {
+class ForgetsLoads extends BufferRing {
   override filledBy(): void {
     // Nothing is noted.
   }
 }
 
-class WaitsForNothing extends WeightRing {
-  override take(layer: number): ReturnType<WeightRing['take']> {
+class WaitsForNothing extends BufferRing {
+  override take(layer: number): ReturnType<BufferRing['take']> {
     return { ...super.take(layer), after: [] };
   }
 }
 
-describe('WeightRing in time', () => {
+describe('BufferRing in time', () => {
   const seeds = Array.from({ length: 30 }, (_, seed) => seed);
 
   test('never overwrites what is in use, and nobody reads what has not come', async () => {
-    for (const seed of seeds) expect(overlaps(await play(new WeightRing(1 + (seed % 3)), seed))).toBe(0);
+    for (const seed of seeds) expect(overlaps(await play(new BufferRing(1 + (seed % 3)), seed))).toBe(0);
   });
 
   test.each([ForgetsReaders, ForgetsLoads, WaitsForNothing])('and that would be noticed: %p', async (Mutant) => {

@@ -1,0 +1,36 @@
+// Pages of the KV cache on disk, and their way to and from staging buffers. A page has a slot of whole 4096-byte blocks in the spill file for each
+// layer; slots stand layer by layer, so that pages which follow each other are moved by one request.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "../runtime/DirectFile.h"
+#include "Batch.h"
+
+namespace spillway {
+
+class CacheSpill {
+ public:
+  // file: must outlive this; its first layers x pages x slotBytes bytes are the cache's.
+  CacheSpill(DirectFile& file, uint32_t layers, uint32_t pages, size_t slotBytes, uint32_t pageTokens);
+
+  // Moves what forStagedPages() names for a layer with this window; a place of `buffer` is slotBytes large. By one thread at a time each.
+  // Reading gives up between requests once `stopped` is set. Throws FileError naming layer, offset, found and expected; Error(InvalidArgument) for a
+  // page that was never written, is being written, or whose last writing failed.
+  void load(uint32_t layer, uint32_t window, const Batch& batch, uint8_t* buffer, const std::atomic<bool>& stopped);
+  void store(uint32_t layer, uint32_t window, const Batch& batch, const uint8_t* buffer);
+
+ private:
+  enum State : uint8_t { kEmpty, kWriting, kStored };
+  std::atomic<uint8_t>& state(uint32_t layer, uint32_t page) { return states_[size_t(layer) * pages_ + page]; }
+  uint64_t offset(uint32_t layer, uint32_t page) const { return (uint64_t(layer) * pages_ + page) * slotBytes_; }
+
+  DirectFile& file_;
+  uint32_t pages_;
+  size_t slotBytes_;
+  uint32_t pageTokens_;
+  std::unique_ptr<std::atomic<uint8_t>[]> states_;
+};
+
+}  // namespace spillway

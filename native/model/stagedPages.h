@@ -1,0 +1,51 @@
+// Which pages on disk a square stages, and where: the one rule that loading, attention and storing follow.
+#pragma once
+#include <cstdint>
+
+#include "Batch.h"
+
+namespace spillway {
+
+struct StagedPage {
+  uint32_t place;  // in the staging buffer
+  uint32_t range;
+  uint32_t entry;  // of Batch::pages
+  uint32_t diskPage;
+  bool loaded;  // complete before the range: it is read. The others become complete with the range: they are written
+  bool begun;   // its first tokens stand in the row's tail
+};
+
+// visit(page) for every page that a layer with this window (0: none) stages, in order of their places, until it returns false.
+// Ranges in order, within a range pages in order of position. A page is staged if it is on disk, complete once the range is computed, and not
+// wholly before what the range's first token sees.
+template <typename Visit>
+void forStagedPages(const Batch& batch, uint32_t window, uint32_t pageTokens, Visit visit) {
+  if (!batch.spilled) return;
+  uint32_t place = 0;
+  for (uint32_t r = 0; r < batch.ranges.size(); r++) {
+    const BatchRange& range = batch.ranges[r];
+    if (!range.spilled) continue;
+    const uint32_t first = range.firstPosition;
+    const uint32_t lowest = window != 0 && first >= window ? first - window + 1 : 0;
+    const uint32_t current = first / pageTokens;
+    const uint32_t complete = (first + range.tokens) / pageTokens;
+    for (uint32_t p = lowest / pageTokens; p < complete; p++) {
+      const int32_t page = batch.pages[range.firstPage + p];
+      if (page >= 0) continue;
+      const StagedPage staged{place++, r, range.firstPage + p, diskPage(page), p < current, p == current && first % pageTokens != 0};
+      if (!visit(staged)) return;
+    }
+  }
+}
+
+// Whether a layer with this window stages anything.
+inline bool stages(const Batch& batch, uint32_t window, uint32_t pageTokens) {
+  bool any = false;
+  forStagedPages(batch, window, pageTokens, [&](const StagedPage&) {
+    any = true;
+    return false;
+  });
+  return any;
+}
+
+}  // namespace spillway

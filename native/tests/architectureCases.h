@@ -1,0 +1,97 @@
+// Every kind of decoder, as a change of the small one.
+#pragma once
+#include "modelFixture.h"
+
+namespace spillway::fixture {
+
+struct Case {
+  const char* name;
+  void (*change)(DecoderSpec&);
+  bool optional = true;  // with every weight that a decoder of the kind may have, or with none of them
+};
+
+inline void rotary(DecoderSpec& spec, RotaryStyle style, uint32_t dims, float scale = 1) {
+  spec.rotaryStyle = style;
+  spec.rotaryDims = dims;
+  spec.rotaryTables[0].frequencies.resize(dims / 2);
+  spec.rotaryTables[0].scale = scale;
+}
+
+inline const Case kCases[] = {
+    {"llama", [](DecoderSpec&) {}, false},
+    {"llama_biases", [](DecoderSpec&) {}},
+    {"mistral_window", [](DecoderSpec& s) { rotary(s, RotaryStyle::Halves, 16); s.layerSpecs[0].window = s.layerSpecs[1].window = 5; }, false},
+    {"qwen3_head_norms", [](DecoderSpec& s) { rotary(s, RotaryStyle::Halves, 16); s.qkNorm = true; }, false},
+    {"phi3_partial_rotary_scaled", [](DecoderSpec& s) { rotary(s, RotaryStyle::Halves, 12, 1.19f); }, false},
+    {"gemma3",
+     [](DecoderSpec& s) {
+       rotary(s, RotaryStyle::Halves, 16);
+       s.residual = Residual::Sandwich;
+       s.qkNorm = true;
+       s.activation = Activation::GeluTanh;
+       s.embeddingScale = 6.93f;
+       s.rotaryTables.push_back(s.rotaryTables[0]);
+       for (float& f : s.rotaryTables[1].frequencies) f *= 0.125f;
+       s.layerSpecs[0] = {7, 1};
+     },
+     false},
+    {"opt",
+     [](DecoderSpec& s) {
+       s.norm = NormKind::Layer;
+       s.position = PositionKind::Learned;
+       s.rotaryTables.clear();
+       s.rotaryDims = 0;
+       s.learnedOffset = 2;
+       s.feedForward = FeedForwardKind::Plain;
+       s.activation = Activation::Relu;
+       s.kvHeads = 4;
+     }},
+    {"opt_350m",
+     [](DecoderSpec& s) {
+       s.norm = NormKind::Layer;
+       s.residual = Residual::Post;
+       s.finalNorm = false;
+       s.embeddingSize = 20;
+       s.position = PositionKind::Learned;
+       s.learnedOffset = 2;
+       s.feedForward = FeedForwardKind::Plain;
+       s.activation = Activation::Relu;
+     }},
+    {"gpt_neox_two_norms",
+     [](DecoderSpec& s) {
+       rotary(s, RotaryStyle::Halves, 4);
+       s.norm = NormKind::Layer;
+       s.residual = Residual::Parallel;
+       s.feedForward = FeedForwardKind::Plain;
+       s.activation = Activation::Gelu;
+     }},
+    {"falcon_one_norm",
+     [](DecoderSpec& s) {
+       s.norm = NormKind::Layer;
+       s.residual = Residual::Parallel;
+       s.feedForward = FeedForwardKind::Plain;
+       s.activation = Activation::Gelu;
+       s.kvHeads = 1;
+     },
+     false},
+    {"falcon_alibi",
+     [](DecoderSpec& s) {
+       s.norm = NormKind::Layer;
+       s.residual = Residual::Parallel;
+       s.feedForward = FeedForwardKind::Plain;
+       s.activation = Activation::Gelu;
+       s.position = PositionKind::Alibi;
+       s.alibiSlopes = {0.5f, 0.31f, 0.125f, 0.07f};
+       s.alibiRoundToBfloat16 = true;
+     }},
+    {"alibi", [](DecoderSpec& s) { s.position = PositionKind::Alibi; s.alibiSlopes = {0.5f, 0.31f, 0.125f, 0.07f}; }},
+    {"mixtral",
+     [](DecoderSpec& s) {
+       s.feedForward = FeedForwardKind::Experts;
+       s.experts = 5;
+       s.expertsPerToken = 2;
+     },
+     false},
+};
+
+}  // namespace spillway::fixture

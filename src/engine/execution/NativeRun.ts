@@ -1,0 +1,132 @@
+import { BATCH_STRIDE, HEAD_MODES, type NativeRuntime } from '../../bindings/Addon.js';
+import { nativeCall } from '../../bindings/nativeCall.js';
+import type { PageTable } from '../memory/RowPages.js';
+import { stagedPages, type StagedPages } from '../memory/stagedPages.js';
+import type { RowRange } from '../schedules/Square.js';
+import type { DeviceRow } from './Device.js';
+import type { SlotActivations } from './SlotActivations.js';
+import type { Task } from './Task.js';
+
+interface NativeRow {
+  readonly id: number;
+  readonly handle: number;
+  readonly pages: PageTable;
+  /** Batches that name the row; it is freed when it is closed and none is left. */
+  batches: number;
+  closed: boolean;
+}
+
+/** The rows of one (pass, slot), as the runtime knows them. */
+export interface NativeBatch {
+  readonly handle: number;
+  /** No two batches of a run share it, unlike handles. */
+  readonly serial: number;
+  readonly slot: number;
+  readonly ranges: readonly RowRange[];
+  readonly rows: readonly NativeRow[];
+  /** What of the cache moves, by attention window. */
+  readonly staged: Map<number, StagedPages>;
+  /** Tasks that have not completed. */
+  outstanding: number;
+  /** The head is done: no layer is left. */
+  headDone: boolean;
+}
+
+/** The rows and batches of one run on the native device. */
+export class NativeRun {
+  private readonly rows = new Map<number, NativeRow>();
+  /** The batch of each `rows` array that has tasks under way, or may get more. */
+  private readonly batches = new Map<readonly RowRange[], NativeBatch>();
+  private nextSerial = 1;
+
+  constructor(
+    private readonly runtime: NativeRuntime,
+    private readonly pageTokens: number,
+    readonly activations: SlotActivations,
+  ) {}
+
+  openRow(row: number, sequence: DeviceRow, pages: PageTable): void {
+    const handle = nativeCall(() => this.runtime.createRow({ ...sequence, tokens: Int32Array.from(sequence.tokens) }));
+    this.rows.set(row, { id: row, handle, pages, batches: 0, closed: false });
+  }
+
+  closeRow(row: number): void {
+    const native = this.rows.get(row);
+    if (!native) return;
+    native.closed = true;
+    this.freeIfUnused(native);
+  }
+
+  /** Frees everything; no task of the run is under way any more. */
+  close(): void {
+    for (const batch of this.batches.values()) this.closeBatch(batch);
+    for (const row of this.rows.values()) this.closeRow(row.id);
+    this.activations.free();
+  }
+
+  batchOf(task: Task): NativeBatch {
+    return this.batches.get(task.rows) ?? this.openBatch(task);
+  }
+
+  /** What of the batch's cache moves in a layer with this attention window. */
+  stagedBy(batch: NativeBatch, window: number): StagedPages {
+    const known = batch.staged.get(window);
+    if (known) return known;
+    const staged = batch.ranges.reduce<StagedPages>(
+      (sum, range, i) => {
+        const pages = batch.rows[i]?.pages;
+        if (!pages) return sum;
+        const { loads, stores } = stagedPages(range, pages, this.pageTokens, window);
+        return { loads: sum.loads + loads, stores: sum.stores + stores };
+      },
+      { loads: 0, stores: 0 },
+    );
+    batch.staged.set(window, staged);
+    return staged;
+  }
+
+  /** One of the batch's tasks has completed. */
+  completed(batch: NativeBatch, task: Task): void {
+    batch.outstanding--;
+    if (task.part === 'head') batch.headDone = true;
+    if (batch.headDone && batch.outstanding === 0) this.closeBatch(batch);
+  }
+
+  private openBatch({ rows, slot }: Task): NativeBatch {
+    for (const batch of this.batches.values()) if (batch.slot === slot && batch.outstanding === 0) this.closeBatch(batch);
+    const natives = rows.map(({ row }) => {
+      const native = this.rows.get(row);
+      if (!native) throw new RangeError(`row ${row} is not open`);
+      return native;
+    });
+    const pages: number[] = [];
+    const table = new Int32Array(rows.length * BATCH_STRIDE);
+    rows.forEach(({ firstPosition, tokens, head }, index) => {
+      const native = natives[index];
+      if (!native) return;
+      const { entries, tail } = native.pages;
+      table.set([native.handle, firstPosition, tokens, HEAD_MODES[head], pages.length, entries.length, tail], index * BATCH_STRIDE);
+      pages.push(...entries);
+    });
+    const handle = nativeCall(() => this.runtime.createBatch(table, Int32Array.from(pages)));
+    const batch = { handle, serial: this.nextSerial++, slot, ranges: rows, rows: natives, staged: new Map<number, StagedPages>(), outstanding: 0, headDone: false };
+    for (const native of natives) native.batches++;
+    this.batches.set(rows, batch);
+    return batch;
+  }
+
+  private closeBatch(batch: NativeBatch): void {
+    nativeCall(() => this.runtime.freeBatch(batch.handle));
+    this.batches.delete(batch.ranges);
+    for (const row of batch.rows) {
+      row.batches--;
+      this.freeIfUnused(row);
+    }
+  }
+
+  private freeIfUnused(row: NativeRow): void {
+    if (!row.closed || row.batches > 0) return;
+    nativeCall(() => this.runtime.freeRow(row.handle));
+    this.rows.delete(row.id);
+  }
+}

@@ -1,0 +1,106 @@
+import type { NativeRuntime } from '../../bindings/Addon.js';
+import { nativeCall } from '../../bindings/nativeCall.js';
+import { TaskError } from '../../errors/TaskError.js';
+import { BufferRing } from './BufferRing.js';
+import { describeTask, type Task, type TaskEvent } from './Task.js';
+
+/** Hidden states that do not all stay in memory between two layers. */
+export interface SpilledActivations {
+  /** Tokens of each slot that stay. */
+  readonly residentTokens: number;
+  /** Working buffers that the slots of a run share. */
+  readonly buffers: number;
+}
+
+/** Where a task finds the hidden states of its slot. */
+export interface ActivationPlace {
+  /** The native buffer. */
+  readonly handle: number;
+  /** What has to complete before the task may touch it. */
+  readonly after: readonly TaskEvent[];
+  /** To be called with the task's event. */
+  readonly used: (event: TaskEvent) => void;
+}
+
+/**
+ * The hidden states of a run's slots. Each slot has a buffer of its own; or, where hidden states live on disk between layers, a store of its
+ * own, and working buffers that slots take in turn.
+ */
+export class SlotActivations {
+  private readonly buffers: readonly number[];
+  private readonly stores: readonly number[];
+  private readonly ring: BufferRing | undefined;
+
+  /** @throws NativeError where memory or the spill file has no room; nothing is held then */
+  constructor(
+    private readonly runtime: NativeRuntime,
+    private readonly slots: number,
+    tokens: number,
+    spilled: SpilledActivations | undefined,
+  ) {
+    const buffers: number[] = [];
+    const stores: number[] = [];
+    this.buffers = buffers;
+    this.stores = stores;
+    this.ring = spilled && new BufferRing(spilled.buffers);
+    try {
+      for (let i = 0; i < (spilled?.buffers ?? slots); i++) buffers.push(nativeCall(() => runtime.createActivations(tokens)));
+      if (spilled) for (let slot = 0; slot < slots; slot++) stores.push(nativeCall(() => runtime.createHiddenStore(tokens, Math.min(tokens, spilled.residentTokens))));
+    } catch (error) {
+      this.free();
+      throw error;
+    }
+  }
+
+  /** For a part of compute. The first layer's embedding needs no load: it takes a buffer. */
+  forCompute(task: Task): ActivationPlace {
+    const { ring } = this;
+    if (!ring) return this.place(task, task.slot, []);
+    if (task.part === 'embed') {
+      const { buffer, after } = ring.take(task.slot);
+      return this.place(task, buffer, after, (event) => {
+        ring.filledBy(buffer, event);
+      });
+    }
+    return this.held(task, ring);
+  }
+
+  forLoad(task: Task): ActivationPlace & { readonly store: number } {
+    const { ring, store } = this.spilled(task);
+    const { buffer, after } = ring.take(task.slot);
+    const place = this.place(task, buffer, after, (event) => {
+      ring.filledBy(buffer, event);
+    });
+    return { ...place, store };
+  }
+
+  forStore(task: Task): ActivationPlace & { readonly store: number } {
+    const { ring, store } = this.spilled(task);
+    return { ...this.held(task, ring), store };
+  }
+
+  free(): void {
+    for (const buffer of this.buffers) nativeCall(() => this.runtime.freeActivations(buffer));
+    for (const store of this.stores) nativeCall(() => this.runtime.freeHiddenStore(store));
+  }
+
+  private held(task: Task, ring: BufferRing): ActivationPlace {
+    const found = ring.find(task.slot);
+    if (!found) throw new TaskError(describeTask(task), 'the hidden states of the slot were not loaded: the pipeline lacks loadActivation before compute');
+    return this.place(task, found.buffer, found.load ? [found.load] : [], (event) => {
+      ring.usedBy(found.buffer, event);
+    });
+  }
+
+  private spilled(task: Task): { readonly ring: BufferRing; readonly store: number } {
+    const store = this.stores[task.slot];
+    if (!this.ring || store === undefined) throw new TaskError(describeTask(task), 'the hidden states of this run stay in memory: nothing is to be moved');
+    return { ring: this.ring, store };
+  }
+
+  private place(task: Task, buffer: number, after: readonly TaskEvent[], used: (event: TaskEvent) => void = () => undefined): ActivationPlace {
+    const handle = this.buffers[buffer];
+    if (handle === undefined) throw new TaskError(describeTask(task), `the run has ${this.slots} slots`);
+    return { handle, after, used };
+  }
+}

@@ -1,0 +1,26 @@
+import type { NativeHeadResult } from '../../bindings/Addon.js';
+import type { RowId } from '../schedules/Square.js';
+import type { HeadOutput, SampledToken } from './Task.js';
+
+/** What the head found, by row instead of by native handle. */
+export function headOutput(result: NativeHeadResult, rowOf: (handle: number) => RowId): HeadOutput {
+  const sampled = new Map<RowId, SampledToken>();
+  let nextTop = 0;
+  result.rows.forEach((handle, i) => {
+    const count = result.topCounts[i] ?? 0;
+    const top = Array.from({ length: count }, (_, rank) => ({
+      token: result.topTokens[nextTop + rank] ?? 0,
+      logprob: result.topLogprobs[nextTop + rank] ?? NaN,
+    }));
+    nextTop += count;
+    sampled.set(rowOf(handle), { token: result.tokens[i] ?? 0, logprob: result.logprobs[i] ?? NaN, top });
+  });
+  const scored = new Map<RowId, Float32Array>();
+  let nextScore = 0;
+  for (let i = 0; i < result.scored.length; i += 3) {
+    const count = result.scored[i + 2] ?? 0;
+    scored.set(rowOf(result.scored[i] ?? -1), result.scores.slice(nextScore, nextScore + count));
+    nextScore += count;
+  }
+  return { sampled, scored };
+}

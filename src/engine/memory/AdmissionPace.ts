@@ -1,0 +1,47 @@
+import { heldPages, type PageCounts, type RowLengths } from './rowPlacement.js';
+
+/**
+ * Spreads admissions over time where memory is what limits them. Rows that come in together peak together, and then as many fit as if all
+ * were at their longest; rows that come in one after another share memory at their average (FlexGen, appendix A.2: the diagonal schedule).
+ * A row uses so many pages for so many sweeps; the pool has its size to give each sweep; nobody comes in faster than that.
+ */
+export class AdmissionPace {
+  /** Pages times sweeps that were admitted and have not been given yet. */
+  private readonly debt = { memory: 0, disk: 0 };
+
+  constructor(
+    private readonly capacity: PageCounts,
+    private readonly pageTokens: number,
+  ) {}
+
+  /** A sweep has gone by. */
+  advance(): void {
+    this.debt.memory = Math.max(0, this.debt.memory - this.capacity.memory);
+    this.debt.disk = Math.max(0, this.debt.disk - this.capacity.disk);
+  }
+
+  /** Whether it is time for a further row. */
+  get open(): boolean {
+    return this.debt.memory < this.capacity.memory && this.debt.disk <= this.capacity.disk;
+  }
+
+  admitted(lengths: RowLengths, placement: PageCounts): void {
+    this.change(lengths, placement, 1);
+  }
+
+  /** A row ended when it had been computed up to position `next`: what it has not used is given back. */
+  ended(lengths: RowLengths, placement: PageCounts, next: number): void {
+    const { promptTokens, positions } = lengths;
+    const left = (positions - Math.max(next, promptTokens)) / Math.max(1, positions - promptTokens);
+    this.change(lengths, placement, -Math.min(1, Math.max(0, left)));
+  }
+
+  private change({ promptTokens, positions }: RowLengths, placement: PageCounts, times: number): void {
+    const first = heldPages(placement, Math.max(1, Math.ceil(Math.min(promptTokens, positions) / this.pageTokens)));
+    const decoded = Math.max(0, positions - promptTokens);
+    // From what the prompt takes to everything, half a page more on average for the page that is being filled, and one sweep until all is given back.
+    const uses = (held: number, all: number): number => decoded * ((held + all) / 2 + (all > held ? 0.5 : 0)) + held + all;
+    this.debt.memory = Math.max(0, this.debt.memory + times * uses(first.memory, placement.memory));
+    this.debt.disk = Math.max(0, this.debt.disk + times * uses(first.disk, placement.disk));
+  }
+}

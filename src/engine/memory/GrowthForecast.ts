@@ -1,0 +1,101 @@
+import { heldPages, type PageCounts, type RowLengths } from './rowPlacement.js';
+
+/** A row as the forecast sees it. */
+export interface GrowingRow extends RowLengths {
+  readonly placement: PageCounts;
+  /** The first position that is not computed yet, nor about to be. */
+  readonly next: number;
+}
+
+/** What a schedule promises about every sweep: each row that decodes advances by a token, and prompts get the rest of the square, oldest first. */
+export interface SweepRules {
+  readonly tokensPerSquare: number;
+  readonly rowsPerSlot: number;
+}
+
+/**
+ * How many pages rows will hold in each of the sweeps to come, at most: rows of different ages share memory at their average instead of
+ * their peak, which is what the diagonal schedule's larger block comes from (FlexGen, appendix A.2). A row is counted as if it grew as early
+ * and ended as late as it can, so what fits here fits in fact.
+ */
+export class GrowthForecast {
+  /** Changes of the pages held, by sweep; index 0 is the next sweep. */
+  private memory = new Int32Array(256);
+  private disk = new Int32Array(256);
+  /** Sweeps that anything is known of. */
+  private horizon = 0;
+  /** Prompt tokens that come before those of a further row. */
+  private promptTokens = 0;
+
+  constructor(
+    private readonly capacity: PageCounts,
+    private readonly pageTokens: number,
+    private readonly sweeps: SweepRules,
+  ) {}
+
+  /** Counts a row; rows in order of admission. */
+  add(row: GrowingRow): void {
+    this.count(row, 1);
+    this.promptTokens += Math.max(0, row.promptTokens - row.next);
+  }
+
+  /** Whether a row fits beside those that were added, in every sweep. */
+  fits(row: GrowingRow): boolean {
+    this.count(row, 1);
+    const fits = this.peak(this.memory) <= this.capacity.memory && this.peak(this.disk) <= this.capacity.disk;
+    this.count(row, -1);
+    return fits;
+  }
+
+  /** The most that is held at once. */
+  private peak(changes: Int32Array): number {
+    let held = 0;
+    let most = 0;
+    for (let sweep = 0; sweep < this.horizon; sweep++) {
+      held += changes[sweep] ?? 0;
+      if (held > most) most = held;
+    }
+    return most;
+  }
+
+  private count({ promptTokens, positions, placement, next }: GrowingRow, sign: 1 | -1): void {
+    const { tokensPerSquare, rowsPerSlot } = this.sweeps;
+    const remaining = Math.max(0, Math.min(promptTokens, positions) - next);
+    // Sweeps until the prompt is computed, at best and at worst; for a row that decodes, minus what it has decoded.
+    const earliest = remaining > 0 ? Math.ceil(remaining / tokensPerSquare) : promptTokens - next;
+    const latest = remaining > 0 ? Math.ceil((this.promptTokens + remaining) / Math.max(1, tokensPerSquare - rowsPerSlot + 1)) : earliest;
+    const decoded = Math.max(0, positions - promptTokens);
+    // One sweep more: what a row held is given back when its last square has come back.
+    const end = Math.max(0, latest + decoded) + 1;
+    this.reserve(end + 1);
+    let begun = Math.ceil(Math.max(next, Math.min(promptTokens, positions), 1) / this.pageTokens);
+    let held = heldPages(placement, begun);
+    this.change(0, held, sign);
+    const pages = placement.memory + placement.disk;
+    for (; begun < pages; begun++) {
+      // Position p is computed in sweep (earliest + p - promptTokens + 1), counted from 1.
+      const sweep = earliest + begun * this.pageTokens - promptTokens;
+      const grown = heldPages(placement, begun + 1);
+      this.change(Math.max(0, sweep), { memory: grown.memory - held.memory, disk: grown.disk - held.disk }, sign);
+      held = grown;
+    }
+    this.change(end, { memory: -held.memory, disk: -held.disk }, sign);
+  }
+
+  private change(sweep: number, { memory, disk }: PageCounts, sign: 1 | -1): void {
+    this.memory[sweep] = (this.memory[sweep] ?? 0) + sign * memory;
+    this.disk[sweep] = (this.disk[sweep] ?? 0) + sign * disk;
+  }
+
+  private reserve(sweeps: number): void {
+    this.horizon = Math.max(this.horizon, sweeps);
+    if (sweeps <= this.memory.length) return;
+    const grow = (old: Int32Array): Int32Array<ArrayBuffer> => {
+      const grown = new Int32Array(2 ** Math.ceil(Math.log2(sweeps)));
+      grown.set(old);
+      return grown;
+    };
+    this.memory = grow(this.memory);
+    this.disk = grow(this.disk);
+  }
+}

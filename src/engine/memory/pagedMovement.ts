@@ -1,0 +1,54 @@
+import type { RowRange, Square } from '../schedules/Square.js';
+import { squareTokens } from '../schedules/Square.js';
+import type { Move, Movement, PageLookup } from './movement.js';
+import { stagedPages } from './stagedPages.js';
+
+/** Direct I/O moves whole blocks of this many bytes. */
+const DISK_BLOCK = 4096;
+
+/** What of a model lives on disk, in the units that really move. */
+export interface PagedBytes {
+  /** Weights that are read for each layer, every pass. */
+  readonly streamedBytes: readonly number[];
+  readonly pageTokens: number;
+  /** Of one page of one layer on disk. */
+  readonly pageSlotBytes: number;
+  /** Attention window of each layer, in tokens; 0 = all positions. */
+  readonly windows: readonly number[];
+  /** Hidden state of one token. */
+  readonly tokenBytes: number;
+  /** Tokens of a square whose hidden states stay in memory; Infinity where all do. */
+  readonly residentTokens: number;
+}
+
+/** Movements of a machine that computes on its CPU, with pages and blocks as they are: what native tasks really read and write. Pure. */
+export function pagedMovement({ streamedBytes, pageTokens, pageSlotBytes, windows, tokenBytes, residentTokens }: PagedBytes): Movement {
+  const layers = streamedBytes.length;
+  const staged = ({ layer, rows }: Square, pagesOf: PageLookup, which: 'loads' | 'stores'): number =>
+    rows.reduce((sum, range: RowRange) => {
+      const pages = pagesOf(range.row);
+      return pages ? sum + stagedPages(range, pages, pageTokens, windows[layer] ?? 0)[which] : sum;
+    }, 0);
+  const hidden = (square: Square): number => Math.ceil((Math.max(0, squareTokens(square) - residentTokens) * tokenBytes) / DISK_BLOCK) * DISK_BLOCK;
+  return {
+    loadWeight: ({ layer }) => read(streamedBytes[layer] ?? 0),
+    loadCache: (square, pagesOf) => read(staged(square, pagesOf, 'loads') * pageSlotBytes),
+    storeCache: (square, pagesOf) => write(staged(square, pagesOf, 'stores') * pageSlotBytes),
+    // The first layer's inputs are embedded where computing happens, the last layer's outputs are sampled there.
+    loadActivation: (square) => (square.layer === 0 || residentTokens === Infinity ? [] : copied(hidden(square), 'load')),
+    storeActivation: (square) => (square.layer === layers - 1 || residentTokens === Infinity ? [] : copied(hidden(square), 'store')),
+  };
+}
+
+function read(bytes: number): Move[][] {
+  return bytes === 0 ? [] : [[{ queue: 'disk-read', from: 'disk', to: 'cpu', bytes }]];
+}
+
+function write(bytes: number): Move[][] {
+  return bytes === 0 ? [] : [[{ queue: 'disk-write', from: 'cpu', to: 'disk', bytes }]];
+}
+
+/** Hidden states that share working buffers move even when all of them stay in memory: they are copied. */
+function copied(bytes: number, direction: 'load' | 'store'): Move[][] {
+  return direction === 'load' ? [[{ queue: 'disk-read', from: 'disk', to: 'cpu', bytes }]] : [[{ queue: 'disk-write', from: 'cpu', to: 'disk', bytes }]];
+}

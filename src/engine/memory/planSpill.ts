@@ -1,0 +1,51 @@
+import { placePages } from './rowPlacement.js';
+
+/** What is to live on disk, and for how many rows. */
+export interface SpillDemand {
+  readonly slots: number;
+  readonly rowsPerSlot: number;
+  readonly tokensPerSquare: number;
+  readonly pageTokens: number;
+  /** Tokens of a row for which the disk's part of the cache is provided; longer rows keep the rest in memory. */
+  readonly usualRowTokens: number;
+  /** Share of the cache on disk, from 0 to 1. */
+  readonly cacheShare: number;
+  /** Share of the hidden states between layers on disk, from 0 to 1. */
+  readonly activationShare: number;
+  /** Hidden state of one token. */
+  readonly tokenBytes: number;
+}
+
+/** Room for the KV cache and for hidden states on disk, and the buffers through which they are seen. */
+export interface SpillPlan {
+  /** Pages of cache, in every layer. */
+  readonly pages: number;
+  /** Most of them that one row may have. */
+  readonly pagesPerRow: number;
+  /** Buffers for the pages of one square, and the pages that each holds. */
+  readonly buffers: number;
+  readonly bufferPages: number;
+  /** Undefined where all hidden states stay in memory. */
+  readonly activations: { readonly residentTokens: number; readonly buffers: number; readonly bytes: number } | undefined;
+}
+
+/** One is read, one is computed with, one is written. */
+const BUFFERS = 3;
+/** Generations of one engine that may overlap while their hidden states live on disk. */
+const RUNS = 4;
+const DISK_BLOCK = 4096;
+
+/** Divides cache and hidden states between memory and disk. Pure. */
+export function planSpill(demand: SpillDemand): SpillPlan {
+  const { slots, rowsPerSlot, tokensPerSquare, pageTokens, usualRowTokens, cacheShare, activationShare, tokenBytes } = demand;
+  const pagesPerRow = placePages(usualRowTokens, { pageTokens, diskShare: cacheShare, mostDiskPages: Infinity }).disk;
+  const residentTokens = Math.round(tokensPerSquare * (1 - activationShare));
+  const extent = Math.ceil(((tokensPerSquare - residentTokens) * tokenBytes) / DISK_BLOCK) * DISK_BLOCK;
+  return {
+    pages: slots * rowsPerSlot * pagesPerRow,
+    pagesPerRow,
+    buffers: pagesPerRow > 0 ? BUFFERS : 0,
+    bufferPages: rowsPerSlot * pagesPerRow,
+    activations: residentTokens < tokensPerSquare ? { residentTokens, buffers: Math.min(BUFFERS, slots + 1), bytes: extent * slots * RUNS } : undefined,
+  };
+}

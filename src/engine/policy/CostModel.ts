@@ -1,0 +1,71 @@
+import type { Affine } from './Affine.js';
+import type { HardwareProfile } from './HardwareProfile.js';
+import type { ModelShape } from './ModelShape.js';
+import type { PlacementVariable, PlacementVector, TierName } from './Placement.js';
+import type { BlockChoice } from './Policy.js';
+import type { Workload } from './Workload.js';
+
+/** What one block of rows is computed on, and how. */
+export interface BlockSetting {
+  readonly hardware: HardwareProfile;
+  readonly shape: ModelShape;
+  readonly workload: Workload;
+  readonly block: BlockChoice;
+}
+
+/** Sweeps over the layers that cost the same: a layer of them takes the largest of `bounds`, all layers and sweeps `times` as much. */
+export interface PhaseCost {
+  readonly name: string;
+  /** Layers of all sweeps of the phase. */
+  readonly times: number;
+  /** Seconds that each queue is busy for one layer. */
+  readonly queues: Readonly<Record<string, Affine>>;
+  /** The layer's time is at least each of these: queues, or sums of those that do not overlap. */
+  readonly bounds: readonly Affine[];
+  /** Which part of the phase's time is prompts; the rest is decoding. */
+  readonly promptShare: number;
+}
+
+/** Bytes of one tier at the moment that the name tells; each must stay within the tier's usable memory. */
+export interface MemoryTerm {
+  readonly tier: TierName;
+  readonly when: string;
+  readonly bytes: Affine;
+}
+
+/** The cost of one block, linear in the placement. */
+export interface BlockCost {
+  readonly phases: readonly PhaseCost[];
+  readonly memory: readonly MemoryTerm[];
+  /** Shares that are settled before the search. */
+  readonly fixed: Readonly<Partial<Record<PlacementVariable, number>>>;
+  /** New tokens that the phases' time pays for. */
+  readonly newTokens: number;
+  /** Rows likewise. */
+  readonly rows: number;
+  /** Seconds beside the layers', e.g. reading weights once. */
+  readonly onceSeconds: number;
+}
+
+/** A way to cost blocks. Pure. */
+export interface CostModel {
+  readonly name: 'spillway' | 'flexgen' | 'lm-offload';
+  /** The costs of a setting; several where a choice of its own is to be made (whether anything streams), each with its own fixed shares. */
+  blocks(setting: BlockSetting): readonly BlockCost[];
+  /** The cost under a placement that is settled, fixed charges included. */
+  blockAt(setting: BlockSetting, placement: PlacementVector): BlockCost;
+  /** Compressions of weights and cache that the model can cost. */
+  readonly compressions: readonly BlockChoice['compressCache'][];
+  /** Smallest step of a share that a placement can make; 0 for any. */
+  shareStep(setting: BlockSetting): { readonly weights: number; readonly cache: number; readonly activations: number };
+}
+
+/** Seconds and memory of a block under one placement. */
+export interface CostAt {
+  readonly seconds: number;
+  readonly prefillSeconds: number;
+  readonly decodeSeconds: number;
+  readonly tokensPerSecond: number;
+  readonly queueSeconds: Readonly<Record<string, number>>;
+  readonly memoryBytes: Readonly<Record<TierName, number>>;
+}

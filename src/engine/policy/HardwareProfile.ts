@@ -1,0 +1,136 @@
+import { z } from 'zod';
+import { PlanFileError } from '../../errors/PlanFileError.js';
+import { issueWords } from './issueWords.js';
+
+const positive = z.number().positive().max(1e30);
+const seconds = z.number().min(0).max(1e6);
+
+/** Weight types whose products differ in speed: 16-bit floats, 32-bit floats, 8-bit and 4-bit blocks (5- and 6-bit ones count as 8). */
+export const MATMUL_WEIGHTS = ['f32', 'f16', 'q8', 'q4'] as const;
+export type MatmulWeights = (typeof MATMUL_WEIGHTS)[number];
+
+const computeSchema = z.strictObject({
+  /** Threads that the figures below were measured with; more or fewer scale them. GPUs: 1. */
+  threads: z.int().min(1).max(4096),
+  /** Speed of x·Wᵀ for a batch of `tokens` rows of x: 2 operations a weight and token. At least one point for f16 or q8 or q4. */
+  matmul: z.array(z.strictObject({ weights: z.enum(MATMUL_WEIGHTS), tokens: positive, flopsPerSecond: positive })).min(1).max(256),
+  attention: z.strictObject({
+    /** Query · key and weights · value of prompts: 4 operations a query head element and key. */
+    prefillFlopsPerSecond: positive,
+    /** Keys and values that attention of single new tokens reads, in bytes of the uncompressed cache. */
+    decodeBytesPerSecond: positive,
+  }),
+  memoryBytesPerSecond: positive,
+  /** Values that become 4 or 8 bit, or become floats again. */
+  quantiseValuesPerSecond: positive,
+  dequantiseValuesPerSecond: positive,
+  /** Logits that are looked at when sampling. */
+  sampleLogitsPerSecond: positive.default(1e9),
+  /** What a task costs beside its work: queueing, waking threads. */
+  taskSeconds: seconds.default(0),
+});
+
+/** Constants of FlexGen's cost model as shipped (its file, not its paper); bandwidths in bytes, compute in operations. */
+const flexgenSchema = z.strictObject({
+  ctogBytesPerSecond: positive,
+  gtocCacheBytesPerSecond: positive,
+  gtocHiddenBytesPerSecond: positive,
+  dtocBytesPerSecond: positive,
+  /** Factor on `dtoc` for weights in decode. */
+  dtocWeightsFactor: positive,
+  ctodCachePrefillBytesPerSecond: positive,
+  ctodHiddenPrefillBytesPerSecond: positive,
+  ctodDecodeBytesPerSecond: positive,
+  mmPrefillFlopsPerSecond: positive,
+  mmDecodeFlopsPerSecond: positive,
+  bmmPrefillFlopsPerSecond: positive,
+  bmmDecodeFlopsPerSecond: positive,
+  cpuFlopsPerSecond: positive,
+  /** CPU speed falls with smaller batches (c2) and smaller models (c3), and less with both (c1). */
+  c1: z.number(),
+  c2: z.number(),
+  c3: z.number(),
+});
+
+/** LM-Offload's hardware features (its table 2). */
+const lmOffloadSchema = z.strictObject({
+  gpuFlopsPerSecond: positive,
+  gpuHertz: positive,
+  gpuMemoryBytesPerSecond: positive,
+  cpuFlopsPerSecond: positive,
+  cpuHertz: positive,
+  cpuMemoryBytesPerSecond: positive,
+  ctogBytesPerSecond: positive,
+  gtocBytesPerSecond: positive,
+  diskToCpuBytesPerSecond: positive,
+  /** Bytes of keys and values that attention on the CPU reads a second. */
+  cpuAttentionBytesPerSecond: positive,
+  /** Share of the peak that matrix products reach on the GPU. */
+  gpuEfficiency: positive.max(1),
+});
+
+const profileSchema = z.strictObject({
+  format: z.literal('spillway-hardware-1'),
+  name: z.string().min(1).max(200),
+  description: z.string().max(4000).default(''),
+  /** What the profile belongs to; a profile that says nothing here is of a machine that one does not own. */
+  machine: z.strictObject({
+    processorName: z.string().max(400).optional(),
+    processors: z.int().min(1).max(65_536).optional(),
+    memoryBytes: positive.optional(),
+    instructionSet: z.string().max(40).optional(),
+    gpuName: z.string().max(400).optional(),
+  }).default({}),
+  /** What is there for a run to use; 0 for a tier that is not there. */
+  memory: z.strictObject({ gpuBytes: z.number().min(0).max(1e18), cpuBytes: positive, diskBytes: z.number().min(0).max(1e18) }),
+  /** Share of each memory that a plan may fill. 1, unless memory is known to be lost (FlexGen's alpha: fragmentation). */
+  usableFraction: positive.max(2).default(1),
+  /** Bytes a second of large transfers. Left out where a tier is not there. */
+  links: z.strictObject({
+    hostToDeviceBytesPerSecond: positive.optional(),
+    deviceToHostBytesPerSecond: positive.optional(),
+    diskReadBytesPerSecond: positive.optional(),
+    diskWriteBytesPerSecond: positive.optional(),
+  }),
+  cpu: computeSchema,
+  gpu: computeSchema.optional(),
+  /** Half the interquartile range of a measured figure over its median, by the figure's path, e.g. `links.diskReadBytesPerSecond`. */
+  spread: z.record(z.string().max(200), z.number().min(0)).default({}),
+  flexgen: flexgenSchema.optional(),
+  lmOffload: lmOffloadSchema.optional(),
+});
+
+/** How fast one processor computes. */
+export type ComputeProfile = z.output<typeof computeSchema>;
+export type FlexgenConstants = z.output<typeof flexgenSchema>;
+export type LmOffloadConstants = z.output<typeof lmOffloadSchema>;
+
+/** A machine as the cost models see it: the JSON of `profile --output`, or written by hand (docs/policy.md says how). */
+export type HardwareProfile = z.output<typeof profileSchema>;
+
+/**
+ * A profile from JSON that nobody vouches for.
+ * @param file for messages
+ * @throws PlanFileError naming the field, what was found and what was expected
+ */
+export function parseHardware(value: unknown, file: string): HardwareProfile {
+  const parsed = profileSchema.safeParse(value);
+  if (!parsed.success) {
+    const { field, found, expected } = issueWords(parsed.error, value);
+    throw new PlanFileError(file, field, found, expected);
+  }
+  const { memory, links, gpu } = parsed.data;
+  const need = (there: boolean, field: string, why: string): void => {
+    if (!there) throw new PlanFileError(file, field, 'nothing', `a value, as ${why}`);
+  };
+  if (memory.gpuBytes > 0) {
+    need(gpu !== undefined, 'gpu', 'memory.gpuBytes is not 0');
+    need(links.hostToDeviceBytesPerSecond !== undefined, 'links.hostToDeviceBytesPerSecond', 'memory.gpuBytes is not 0');
+    need(links.deviceToHostBytesPerSecond !== undefined, 'links.deviceToHostBytesPerSecond', 'memory.gpuBytes is not 0');
+  }
+  if (memory.diskBytes > 0) {
+    need(links.diskReadBytesPerSecond !== undefined, 'links.diskReadBytesPerSecond', 'memory.diskBytes is not 0');
+    need(links.diskWriteBytesPerSecond !== undefined, 'links.diskWriteBytesPerSecond', 'memory.diskBytes is not 0');
+  }
+  return parsed.data;
+}

@@ -1,0 +1,86 @@
+import { join } from 'node:path';
+import type { InstructionSet, MachineFacts } from '../bindings/Addon.js';
+import type { EngineOptions } from '../EngineOptions.js';
+import { UsageError } from '../errors/UsageError.js';
+import { userCacheFolder } from '../model/pull/cacheFolder.js';
+import { parseBytes } from '../units.js';
+
+/** An engine's options, checked, with every default filled in that does not depend on the model's size. */
+export interface Settings {
+  readonly precision: 'default' | 'float32';
+  readonly threads: number;
+  readonly instructionSet: InstructionSet;
+  readonly slots: number;
+  readonly rowsPerSlot: number;
+  readonly tokensPerSquare: number;
+  /** Cap on the process's resident memory. */
+  readonly capBytes: number;
+  /** Share of every layer's weights in memory, where somebody has decided it. */
+  readonly weightShare: number | undefined;
+  /** Shares that live on disk. */
+  readonly cacheOnDisk: number;
+  readonly activationsOnDisk: number;
+  /** Folder for repacked models and spill files, and the most that they may take there. */
+  readonly disk: string;
+  readonly diskBytes: number;
+}
+
+const BATCH_SIZE = 64;
+const TOKENS_PER_SQUARE = 512;
+const INSTRUCTION_SETS: readonly InstructionSet[] = ['scalar', 'avx2', 'avx512'];
+
+/** @throws UsageError naming the option, what was found and what was expected */
+export function settleOptions(options: EngineOptions, machine: MachineFacts): Settings {
+  if (options.device !== undefined && !['auto', 'cpu'].includes(options.device)) {
+    throw new UsageError(`device: found ${JSON.stringify(options.device)}, this build has: auto, cpu`);
+  }
+  const precision = options.precision ?? 'default';
+  if (!['default', 'float32'].includes(precision)) throw new UsageError(`precision: found ${JSON.stringify(precision)}, expected default or float32`);
+  const threads = whole('threads', options.threads, machine.processors, 1024);
+  const rowsPerSlot = whole('batchSize', options.batchSize, BATCH_SIZE, 4096);
+  return {
+    precision,
+    threads,
+    instructionSet: instructionSetOf(options, machine),
+    slots: whole('batches', options.batches, 1, 256),
+    rowsPerSlot,
+    tokensPerSquare: whole('tokensPerSquare', options.tokensPerSquare, Math.max(TOKENS_PER_SQUARE, rowsPerSlot), 65_536),
+    capBytes: options.cpuMemory === undefined ? freeMemory(machine) : parseBytes(options.cpuMemory, 'cpuMemory'),
+    weightShare: shares('weights', options.weights)?.cpu,
+    cacheOnDisk: shares('cache', options.cache)?.disk ?? 0,
+    activationsOnDisk: shares('activations', options.activations)?.disk ?? 0,
+    disk: options.disk ?? join(userCacheFolder(), 'repacked'),
+    diskBytes: options.diskMemory === undefined ? Infinity : parseBytes(options.diskMemory, 'diskMemory'),
+  };
+}
+
+function shares(name: string, found: EngineOptions['weights']): EngineOptions['weights'] {
+  if (found === undefined) return undefined;
+  const { cpu, disk } = found;
+  if (!(cpu >= 0 && disk >= 0 && Math.abs(cpu + disk - 1) < 1e-6)) {
+    throw new UsageError(`${name}: found ${JSON.stringify(found)}, expected shares cpu and disk that sum to 1`);
+  }
+  return found;
+}
+
+function whole(name: string, value: number | undefined, fallback: number, most: number): number {
+  const settled = value ?? fallback;
+  if (!Number.isSafeInteger(settled) || settled < 1 || settled > most) {
+    throw new UsageError(`${name}: found ${String(value)}, expected a whole number from 1 to ${most}`);
+  }
+  return settled;
+}
+
+function instructionSetOf({ instructionSet }: EngineOptions, { instructionSets }: MachineFacts): InstructionSet {
+  const best = instructionSets.at(-1) ?? 'scalar';
+  if (instructionSet === undefined) return best;
+  if (!INSTRUCTION_SETS.includes(instructionSet) || !instructionSets.includes(instructionSet)) {
+    throw new UsageError(`instructionSet: found ${JSON.stringify(instructionSet)}, this machine has: ${instructionSets.join(', ')}`);
+  }
+  return instructionSet;
+}
+
+/** What the machine has free, less a margin for everybody else, plus what this process holds already. */
+function freeMemory({ availableBytes }: MachineFacts): number {
+  return Math.floor(availableBytes * 0.9) + process.memoryUsage.rss();
+}

@@ -1,0 +1,175 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import {
+  defaultPipeline, diagonalBlock, Engine, InterruptedError, MemoryBudgetError, ModelFileError, rowByRow, serialPipeline, UsageError, zigZagBlock,
+  type EngineOptions, type Row, type RowResult, type RunOptions, type RunStats, type TraceEvent,
+} from '../../src/index.js';
+import { runCli, type CliResult } from '../cli/support.js';
+
+const model = (name: string): string => fileURLToPath(new URL(`../fixtures/models/${name}`, import.meta.url));
+/** Rows of up to 127 tokens: several pages of 32. Some sample, some get their tokens in one pass. */
+const rows: Row[] = Array.from({ length: 14 }, (_, i) => ({
+  id: i,
+  tokens: Array.from({ length: 1 + ((i * 67) % 97) }, (__, j) => (i * 31 + j * 17 + 3) % 250),
+  maxNewTokens: 1 + ((i * 11) % 31),
+  ...(i % 3 === 1 && { temperature: 0.8, topP: 0.9, seed: i }),
+}));
+const ALL = { cpu: 0, disk: 1 };
+let disk: string;
+beforeAll(() => {
+  disk = mkdtempSync(join(tmpdir(), 'spillway-spill-'));
+});
+afterAll(() => {
+  rmSync(disk, { recursive: true });
+});
+/** What lies in the folder beside repacked models, which are meant to stay. */
+const leftovers = (): string[] => readdirSync(disk).filter((file) => !file.endsWith('.weights'));
+
+async function generateOn(engine: Engine, run: RunOptions = {}): Promise<RowResult[]> {
+  const results: RowResult[] = [];
+  for await (const row of engine.generate(rows, { logprobs: 1, ...run })) results.push(row);
+  return results;
+}
+
+async function generate(options: EngineOptions, run: RunOptions = {}): Promise<RowResult[]> {
+  await using engine = await Engine.open({ batchSize: 4, tokensPerSquare: 24, disk, ...options });
+  return await generateOn(engine, run);
+}
+
+const onDisk = (share: number): { cpu: number; disk: number } => ({ cpu: 1 - share, disk: share });
+
+describe.each(['llama-Q4_1.gguf', 'gemma3-mixed.gguf', 'mixtral', 'falcon-rw', 'gpt-neox'])('%s with its cache and hidden states on disk', (name) => {
+  let reference: RowResult[];
+  beforeAll(async () => {
+    reference = await generate({ model: model(name) });
+    expect(reference.filter(({ usage }) => usage.promptTokens + usage.completionTokens > 96).length).toBeGreaterThan(2);
+  });
+
+  test('bitwise the same whatever lives where, under every schedule, in any chunks, with and without overlap', async () => {
+    const share = fc.constantFrom(0, 0.2, 0.5, 0.8, 1);
+    const setup = fc.record({
+      weights: share, cache: share, activations: share,
+      batchSize: fc.integer({ min: 1, max: 9 }), batches: fc.integer({ min: 1, max: 3 }), extra: fc.integer({ min: 0, max: 60 }),
+      threads: fc.integer({ min: 1, max: 3 }), window: fc.integer({ min: 1, max: 20 }),
+      schedule: fc.constantFrom(rowByRow(), zigZagBlock(), diagonalBlock()), pipeline: fc.constantFrom(defaultPipeline, serialPipeline),
+    });
+    await fc.assert(
+      fc.asyncProperty(setup, async ({ weights, cache, activations, batchSize, batches, extra, threads, window, schedule, pipeline }) => {
+        const options = { weights: onDisk(weights), cache: onDisk(cache), activations: onDisk(activations), batchSize, batches, threads, tokensPerSquare: batchSize + extra };
+        await expect(generate({ model: model(name), ...options }, { window, schedule, pipeline })).resolves.toEqual(reference);
+      }),
+      { numRuns: 12, examples: [[{ weights: 1, cache: 1, activations: 1, batchSize: 4, batches: 2, extra: 20, threads: 2, window: 8, schedule: diagonalBlock(), pipeline: defaultPipeline }]] },
+    );
+    expect(leftovers()).toEqual([]);
+  });
+});
+
+describe('a cache on disk', () => {
+  const options: EngineOptions = { model: model('llama-Q4_1.gguf'), batchSize: 4, tokensPerSquare: 24, weights: ALL, cache: ALL, activations: ALL };
+  const open = (more: Partial<EngineOptions> = {}): Promise<Engine> => Engine.open({ ...options, disk, ...more });
+
+  test('each complete page is written once and read in every later pass, and the stats say so', async () => {
+    let stats: RunStats | undefined;
+    const trace: TraceEvent[] = [];
+    await using engine = await open({ batchSize: 1 });
+    const row = { tokens: Array.from({ length: 80 }, (_, i) => i), maxNewTokens: 40 };
+    for await (const result of engine.generate([row], { ignoreEos: true, onStats: (each) => (stats = each), onTrace: (event) => trace.push(event) })) expect(result.tokens).toHaveLength(40);
+    const { layers } = engine.source.decoder;
+    // 119 positions in pages of 32: four pages, the last in memory. Passes of 24 tokens, then of one.
+    const ends = [24, 48, 72, 80, ...Array.from({ length: 39 }, (_, i) => 81 + i)];
+    const complete = (end: number): number => Math.floor(end / 32);
+    const read = ends.reduce((sum, _, pass) => sum + complete(ends[pass - 1] ?? 0), 0) * layers;
+    const written = 3 * layers;
+    const slot = (stats?.bytes.cache['cpu→disk'] ?? 0) / written;
+    expect(slot % 4096).toBe(0);
+    expect(slot).toBeGreaterThan(0);
+    expect(stats?.bytes.cache['disk→cpu']).toBe(read * slot);
+    expect(stats?.memory['disk']?.peakBytes).toBeGreaterThan(0);
+    expect(stats?.policy).toMatchObject({ cache: { cpu: 0, disk: 1 }, activations: { cpu: 0, disk: 1 } });
+    for (const name of ['load_cache', 'store_cache', 'load_activation', 'store_activation', 'load_weight']) expect(trace.some((event) => event.name === name)).toBe(true);
+  });
+
+  test('runs that share an engine do not spoil each other', async () => {
+    const reference = await generate({ model: options.model });
+    await using engine = await open({ batchSize: 3, batches: 2 });
+    for (const results of await Promise.all([generateOn(engine), generateOn(engine), generateOn(engine)])) expect(results).toEqual(reference);
+  });
+
+  test('whoever leaves early, at any moment, leaves nothing behind, and the engine goes on', async () => {
+    const reference = await generate({ model: options.model });
+    await using engine = await open();
+    let tasks = 0;
+    await generateOn(engine, { onTrace: () => tasks++ });
+    for (const part of [0, 0.01, 0.1, 0.3, 0.6, 0.9]) {
+      const controller = new AbortController();
+      let left = Math.floor(tasks * part);
+      const stopped = generateOn(engine, { signal: controller.signal, onTrace: () => left-- <= 0 && controller.abort() });
+      await expect(stopped).rejects.toThrow(InterruptedError);
+      const taken: RowResult[] = [];
+      for await (const row of engine.generate(rows, { logprobs: 1 })) if (taken.push(row) > 8 * part) break;
+      expect(taken).toEqual(reference.slice(0, taken.length));
+    }
+    await expect(generateOn(engine)).resolves.toEqual(reference);
+    await engine.close();
+    expect(leftovers()).toEqual([]);
+  });
+
+  test('an engine that is closed in mid-run ends it, and nothing is left', async () => {
+    const engine = await open();
+    const results = generateOn(engine, { onTrace: ({ ph }) => ph === 'X' && void engine.close() });
+    await expect(results).rejects.toThrow(InterruptedError);
+    await engine.close();
+    expect(leftovers()).toEqual([]);
+  });
+
+  test('shares that make no sense, and too little disk, are refused', async () => {
+    for (const shares of [{ cpu: 0.5, disk: 0.6 }, { cpu: -1, disk: 2 }, { cpu: NaN, disk: 0 }]) {
+      await expect(open({ cache: shares })).rejects.toThrow(UsageError);
+      await expect(open({ activations: shares })).rejects.toThrow(UsageError);
+    }
+    await expect(open({ weights: { cpu: 1, disk: 0 }, diskMemory: 1000 })).rejects.toThrow(MemoryBudgetError);
+    await expect(open({ disk: join(model('llama-Q4_1.gguf'), 'no-folder') })).rejects.toThrow(ModelFileError);
+  });
+});
+
+describe('a disk that fails in mid-run', () => {
+  const input = (): string => join(folder, 'rows.jsonl');
+  let folder: string;
+  let reference: string;
+  /** The command line in a process of its own: faults are injected through its environment. */
+  const run = (output: string, fault?: string, ...flags: string[]): Promise<CliResult> =>
+    runCli(
+      ['generate', '--model', model('llama-Q4_1.gguf'), '--input', input(), '--output', join(folder, output), '--policy', join(folder, 'policy.json'), '--disk', folder, '--logprobs', '1', '--progress', 'off', ...flags],
+      '',
+      fault === undefined ? {} : { SPILLWAY_DISK_FAULTS: fault },
+    );
+  beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'spillway-faults-'));
+    writeFileSync(input(), rows.map((row) => JSON.stringify(row)).join('\n'));
+    writeFileSync(join(folder, 'policy.json'), JSON.stringify({ schedule: 'diagonal', batchSize: 4, tokensPerSquare: 24, weights: ALL, cache: ALL, activations: ALL }));
+    expect((await run('reference.jsonl')).code).toBe(0);
+    reference = readFileSync(join(folder, 'reference.jsonl'), 'utf8');
+  });
+  afterAll(() => {
+    rmSync(folder, { recursive: true });
+  });
+
+  // Requests are counted from the opening of each file: early ones hit the first loads, late ones the cache of rows that are well on their way.
+  test.each(['read:3:EIO', 'read:60:EIO', 'read:400:EIO', 'read:25:end', 'read:300:end', 'write:1:ENOSPC', 'write:30:ENOSPC', 'write:60:EIO', 'allocate:1:ENOSPC'])(
+    'fault %s: one error that names the file, what was finished stands, nothing is left, and the job goes on',
+    async (fault) => {
+      const output = `${fault.replaceAll(':', '-')}.jsonl`;
+      const failed = await run(output, fault);
+      expect(failed).toMatchObject({ code: 2, stderr: expect.stringMatching(/error: .*(\.spill|\.weights)/) as unknown });
+      const written = existsSync(join(folder, output)) ? readFileSync(join(folder, output), 'utf8') : '';
+      expect(reference.startsWith(written)).toBe(true);
+      expect(readdirSync(folder).filter((file) => file.endsWith('.spill'))).toEqual([]);
+      expect(await run(output, undefined, '--resume')).toMatchObject({ code: 0 });
+      expect(readFileSync(join(folder, output), 'utf8')).toBe(reference);
+    },
+  );
+});

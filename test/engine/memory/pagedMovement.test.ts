@@ -1,0 +1,39 @@
+import { describe, expect, test } from '@jest/globals';
+import { pagedMovement, type PagedBytes } from '../../../src/engine/memory/pagedMovement.js';
+import type { PageTable } from '../../../src/engine/memory/RowPages.js';
+
+const BYTES: PagedBytes = { streamedBytes: [4096, 8192, 0], pageTokens: 4, pageSlotBytes: 12_288, windows: [0, 4, 0], tokenBytes: 1024, residentTokens: 2 };
+const tables: Record<number, PageTable> = { 0: { entries: [1, -1, -2, 0], tail: 0 }, 1: { entries: [2, 3, 4], tail: -1 } };
+const pagesOf = (row: number): PageTable | undefined => tables[row];
+const square = (layer: number, ...rows: [row: number, first: number, tokens: number][]) => ({
+  pass: 1, layer, slot: 0,
+  rows: rows.map(([row, firstPosition, tokens]) => ({ row, firstPosition, tokens, head: 'none' as const })),
+});
+const read = (bytes: number) => [[{ queue: 'disk-read', from: 'disk', to: 'cpu', bytes }]];
+const write = (bytes: number) => [[{ queue: 'disk-write', from: 'cpu', to: 'disk', bytes }]];
+
+describe('pagedMovement', () => {
+  const moves = pagedMovement(BYTES);
+
+  test("loads what streams of a layer's weights, if anything does", () => {
+    expect(moves.loadWeight(square(1))).toEqual(read(8192));
+    expect(moves.loadWeight(square(2))).toEqual([]);
+  });
+
+  test('loads whole pages of the disk that are in sight, and stores those that are completed', () => {
+    const last = square(0, [0, 12, 1], [1, 9, 1]);
+    expect(moves.loadCache(last, pagesOf)).toEqual(read(2 * 12_288));
+    expect(moves.storeCache(last, pagesOf)).toEqual([]);
+    expect(moves.loadCache({ ...last, layer: 1 }, pagesOf)).toEqual(read(12_288)); // a window of 4
+    expect(moves.storeCache(square(0, [0, 7, 5]), pagesOf)).toEqual(write(2 * 12_288));
+  });
+
+  test('moves hidden states beyond the resident ones, in whole blocks, between layers only', () => {
+    const five = (layer: number) => square(layer, [1, 0, 5]);
+    expect(moves.loadActivation(five(0))).toEqual([]);
+    expect(moves.loadActivation(five(1))).toEqual(read(4096));
+    expect(moves.storeActivation(five(1))).toEqual(write(4096));
+    expect(moves.storeActivation(five(2))).toEqual([]);
+    expect(pagedMovement({ ...BYTES, residentTokens: Infinity }).loadActivation(five(1))).toEqual([]);
+  });
+});

@@ -1,0 +1,45 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { stagedPages } from '../../../src/engine/memory/stagedPages.js';
+
+const range = (firstPosition: number, tokens: number): { row: number; firstPosition: number; tokens: number; head: 'none' } => ({ row: 0, firstPosition, tokens, head: 'none' });
+/** Two pages in memory, three on disk, the last one in memory. */
+const TABLE = { entries: [1, 2, -1, -2, -3, 0], tail: 0 };
+
+describe('stagedPages', () => {
+  test.each([
+    ['nothing while pages in memory are filled', 0, 7, 0, { loads: 0, stores: 0 }],
+    ['nothing while a page of the disk is begun', 8, 3, 0, { loads: 0, stores: 0 }],
+    ['a page of the disk when it is complete', 11, 1, 0, { loads: 0, stores: 1 }],
+    ['all that are complete when the next token comes', 20, 1, 0, { loads: 3, stores: 0 }],
+    ['what a chunk completes, and what it needs', 13, 7, 0, { loads: 1, stores: 2 }],
+    ['no page that the window has left behind', 20, 1, 4, { loads: 1, stores: 0 }],
+    ['the page in which the window begins', 20, 1, 6, { loads: 2, stores: 0 }],
+    ['what was completed, whatever the window', 19, 1, 1, { loads: 0, stores: 1 }],
+  ])('%s', (_, first, tokens, window, expected) => {
+    expect(stagedPages(range(first, tokens), TABLE, 4, window)).toEqual(expected);
+  });
+
+  test('nothing for a row that is all in memory', () => {
+    expect(stagedPages(range(20, 1), { entries: [1, 2, 3, 4, 5, 6], tail: -1 }, 4, 0)).toEqual({ loads: 0, stores: 0 });
+  });
+
+  test('every page of the disk is stored once, and loaded by every range that comes after, however the row is cut', () => {
+    fc.assert(
+      fc.property(fc.array(fc.integer({ min: 1, max: 9 }), { maxLength: 20 }), (cuts) => {
+        let first = 0;
+        let [stores, loads, due] = [0, 0, 0];
+        for (const tokens of cuts) {
+          if (first + tokens > 24) break;
+          const staged = stagedPages(range(first, tokens), TABLE, 4, 0);
+          due += stores;
+          stores += staged.stores;
+          loads += staged.loads;
+          first += tokens;
+        }
+        expect(stores).toBe([2, 3, 4].filter((page) => (page + 1) * 4 <= first).length);
+        expect(loads).toBe(due);
+      }),
+    );
+  });
+});
