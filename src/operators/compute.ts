@@ -3,7 +3,10 @@ import type { ComputePart, TaskEvent } from '../engine/execution/Task.js';
 import { stage, type Stage } from './stageInternals.js';
 
 /** The parts of a layer, in order. The first layer embeds before them, the last one samples after them. */
-const PARTS: readonly ComputePart[] = ['project', 'attend', 'finish'];
+const PARTS = ['project', 'attend', 'finish'] as const;
+const FIRST: readonly ComputePart[] = ['embed', ...PARTS];
+const LAST: readonly ComputePart[] = [...PARTS, 'head'];
+const ONLY: readonly ComputePart[] = ['embed', ...PARTS, 'head'];
 
 /**
  * Issues `compute`, as a small graph of tasks: project (norm, q k v, rotation, keys and values into their pages), attend, finish (output
@@ -20,11 +23,12 @@ export function compute(run: StageContext): Stage {
       const event = run.issue(square, { name: 'compute', part, queue: run.device.computeQueue }, after);
       after = [event];
       events.compute = event;
-      left.set(slot, event);
     }
+    if (events.compute) left.set(slot, events.compute);
   });
 }
 
 function partsOf(layer: number, layers: number): readonly ComputePart[] {
-  return [...(layer === 0 ? (['embed'] as const) : []), ...PARTS, ...(layer === layers - 1 ? (['head'] as const) : [])];
+  if (layer === 0) return layers === 1 ? ONLY : FIRST;
+  return layer === layers - 1 ? LAST : PARTS;
 }

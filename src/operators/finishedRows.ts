@@ -1,8 +1,26 @@
-import { mergeMap, type OperatorFunction } from 'rxjs';
+import { Observable, type OperatorFunction } from 'rxjs';
 import type { IssuedSquare } from '../engine/execution/IssuedSquare.js';
 import type { Run } from '../engine/execution/Run.js';
 
 /** Takes synchronised squares out of the window, gives their tokens to their rows, and emits the results of rows that ended. */
 export function finishedRows<Result>(run: Run<Result>): OperatorFunction<IssuedSquare, Result> {
-  return mergeMap((square) => run.retire(square));
+  return (squares$) =>
+    new Observable((subscriber) =>
+      squares$.subscribe({
+        next: (square) => {
+          try {
+            // Few squares end a row: this is a loop for those that do, not a stream for each square.
+            for (const result of run.retire(square)) subscriber.next(result);
+          } catch (error) {
+            subscriber.error(error);
+          }
+        },
+        error: (error: unknown) => {
+          subscriber.error(error);
+        },
+        complete: () => {
+          subscriber.complete();
+        },
+      }),
+    );
 }

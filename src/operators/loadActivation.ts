@@ -1,5 +1,5 @@
 import type { StageContext } from '../engine/execution/Run.js';
-import { stage, StepGate, type LookAhead, type Stage } from './stageInternals.js';
+import { NO_EVENTS, stage, StepGate, type LookAhead, type Stage } from './stageInternals.js';
 import { activationStores } from './storeActivation.js';
 
 /**
@@ -11,7 +11,9 @@ export function loadActivation(run: StageContext, lookAhead: LookAhead = {}): St
   const { ahead = 1 } = lookAhead;
   const gate = new StepGate(ahead);
   return stage((square) => {
-    const after = [...gate.open(square), ...activationStores.find(run, square)];
-    square.events.inputs.push(...run.issueMoves(square, 'load_activation', run.movement.loadActivation(square), after));
+    gate.open(square);
+    const routes = run.movement.loadActivation(square);
+    const after = routes.length === 0 ? NO_EVENTS : [...gate.before(), ...activationStores.find(run, square)];
+    square.events.inputs.push(...run.issueMoves(square, 'load_activation', routes, after));
   });
 }

@@ -1,5 +1,5 @@
 import type { StageContext } from '../engine/execution/Run.js';
-import { stage, StepGate, type LookAhead, type Stage } from './stageInternals.js';
+import { NO_EVENTS, stage, StepGate, type LookAhead, type Stage } from './stageInternals.js';
 import { cacheStores } from './storeCache.js';
 
 /**
@@ -12,7 +12,9 @@ export function loadCache(run: StageContext, lookAhead: LookAhead = {}): Stage {
   const { ahead = 1 } = lookAhead;
   const gate = new StepGate(ahead);
   return stage((square) => {
-    const after = [...gate.open(square), ...cacheStores.find(run, square)];
-    square.events.inputs.push(...run.issueMoves(square, 'load_cache', run.movement.loadCache(square, (row) => run.pagesOf(row)), after));
+    gate.open(square);
+    const routes = run.movement.loadCache(square, (row) => run.pagesOf(row));
+    const after = routes.length === 0 ? NO_EVENTS : [...gate.before(), ...cacheStores.find(run, square)];
+    square.events.inputs.push(...run.issueMoves(square, 'load_cache', routes, after));
   });
 }

@@ -1,6 +1,6 @@
 import type { StageContext } from '../engine/execution/Run.js';
 import type { TaskEvent } from '../engine/execution/Task.js';
-import { stage, StepGate, type LookAhead, type Stage } from './stageInternals.js';
+import { NO_EVENTS, stage, StepGate, type LookAhead, type Stage } from './stageInternals.js';
 
 /**
  * Issues `load_weight` for the squares' layers: the part of each layer's weights that does not live where computing happens. The squares of
@@ -20,7 +20,9 @@ export function loadWeight(run: StageContext, lookAhead: LookAhead = {}): Stage 
   return stage((square) => {
     if (current?.pass === square.pass && current.layer === square.layer) gate.add(square);
     else {
-      const events = run.issueMoves(square, 'load_weight', run.movement.loadWeight(square), gate.open(square));
+      gate.open(square);
+      const routes = run.movement.loadWeight(square);
+      const events = run.issueMoves(square, 'load_weight', routes, routes.length === 0 ? NO_EVENTS : gate.before());
       current = { pass: square.pass, layer: square.layer, events };
     }
     square.events.inputs.push(...current.events);

@@ -6,6 +6,9 @@ import type { TaskEvent } from '../engine/execution/Task.js';
 /** A stage of the pipeline: it issues tasks for each square that passes, and passes it on at once. */
 export type Stage = OperatorFunction<IssuedSquare, IssuedSquare>;
 
+/** What a stage waits for, or has issued, where there is nothing to move. */
+export const NO_EVENTS: readonly TaskEvent[] = [];
+
 /** Options of the stages that move data. */
 export interface LookAhead {
   /**
@@ -31,17 +34,23 @@ export class StepGate {
     if (!Number.isInteger(ahead) || ahead < 0) throw new RangeError(`ahead: found ${ahead}, expected a whole number of at least 0`);
   }
 
-  /** Opens a step for its first square: what the step's tasks wait for. */
-  open(square: IssuedSquare): TaskEvent[] {
+  /** Opens a step for its first square. */
+  open(square: IssuedSquare): void {
     this.steps.push([square]);
     if (this.steps.length > this.ahead + 2) this.steps.shift();
-    const before = this.steps.length > this.ahead + 1 ? this.steps[0] : undefined;
-    return (before ?? []).flatMap(({ events }) => (events.compute ? [events.compute] : []));
   }
 
   /** Adds a further square to the step that is open. */
   add(square: IssuedSquare): void {
     this.steps.at(-1)?.push(square);
+  }
+
+  /** What the tasks of the open step wait for. */
+  before(): TaskEvent[] {
+    const events: TaskEvent[] = [];
+    const step = this.steps.length > this.ahead + 1 ? this.steps[0] : undefined;
+    for (const square of step ?? []) if (square.events.compute) events.push(square.events.compute);
+    return events;
   }
 }
 

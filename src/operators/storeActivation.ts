@@ -9,6 +9,7 @@ export function storeActivation(run: StageContext): Stage {
   activationStores.open(run);
   return stage((square) => {
     const { compute } = square.events;
-    activationStores.note(run, square, run.issueMoves(square, 'store_activation', run.movement.storeActivation(square), compute ? [compute] : []));
+    const events = run.issueMoves(square, 'store_activation', run.movement.storeActivation(square), compute ? [compute] : []);
+    if (events.length > 0) activationStores.note(run, square, events);
   });
 }

@@ -20,13 +20,16 @@ export function synchronize(run: StageContext): Stage {
         for (;;) {
           const square = waiting[0];
           if (!square || subscriber.closed) break;
-          const failed = square.events.all.find((event) => event.error !== undefined);
-          if (failed?.error) {
-            waiting.length = 0;
-            subscriber.error(failed.error);
-            return;
+          let pending = false;
+          for (const { error, timing } of square.events.all) {
+            if (error) {
+              waiting.length = 0;
+              subscriber.error(error);
+              return;
+            }
+            pending ||= timing === undefined;
           }
-          if (square.events.all.some((event) => event.timing === undefined)) return;
+          if (pending) return;
           waiting.shift();
           subscriber.next(square);
         }

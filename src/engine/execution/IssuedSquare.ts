@@ -23,5 +23,6 @@ export interface IssuedSquare extends Square {
 }
 
 export function issuedSquare(square: Square): IssuedSquare {
-  return { ...square, events: { inputs: [], compute: undefined, stages: new Set(), all: [], barrier: [], head: undefined } };
+  const { pass, layer, slot, rows } = square;
+  return { pass, layer, slot, rows, events: { inputs: [], compute: undefined, stages: new Set(), all: [], barrier: [], head: undefined } };
 }

@@ -7,7 +7,7 @@ import type { PagePool, RunPages } from '../memory/PagePool.js';
 import type { PageTable, RowPages } from '../memory/RowPages.js';
 import { PathChecker } from '../schedules/PathChecker.js';
 import type { AdmittedRow, Schedule } from '../schedules/Schedule.js';
-import type { Grid, RowId, Square } from '../schedules/Square.js';
+import type { Grid, RowId, RowRange, Square } from '../schedules/Square.js';
 import { CompositionChecker } from './CompositionChecker.js';
 import type { Completion, Device } from './Device.js';
 import { issuedSquare, type IssuedSquare } from './IssuedSquare.js';
@@ -49,7 +49,7 @@ export interface RunSetup<Result> {
 interface LiveRow<Result> {
   readonly row: RunRow<Result>;
   readonly pages: RowPages;
-  /** Squares under way that hold the row. */
+  /** Batches under way that hold the row. */
   uses: number;
   /** Its result is out; squares that were planned before may still hold it. */
   ended: boolean;
@@ -71,6 +71,8 @@ export class Run<Result> implements StageContext {
   private readonly checker: PathChecker;
   private readonly composition: CompositionChecker;
   private readonly live = new Map<RowId, LiveRow<Result>>();
+  /** Squares under way of each batch; they share one array of rows. */
+  private readonly underWay = new Map<readonly RowRange[], number>();
   private readonly pages: RunPages;
   private scheduleState: unknown;
   private squares: Iterator<Square> | undefined;
@@ -149,11 +151,13 @@ export class Run<Result> implements StageContext {
 
   issueMoves(square: IssuedSquare, name: TaskName, routes: readonly (readonly Move[])[], after: readonly TaskEvent[]): TaskEvent[] {
     this.composition.moves(square, name, routes.length);
-    return routes.flatMap((route) => {
+    const ends: TaskEvent[] = [];
+    for (const route of routes) {
       let last: TaskEvent | undefined;
       for (const move of route) last = this.issue(square, { name, ...move }, last ? [last] : after);
-      return last ? [last] : [];
-    });
+      if (last) ends.push(last);
+    }
+    return ends;
   }
 
   /** Called for every square that has passed all stages: returns its credit, and the results of rows that ended with it. */
@@ -162,10 +166,11 @@ export class Run<Result> implements StageContext {
     const results: Result[] = [];
     const { head } = square.events;
     this.credits++;
-    for (const { row } of square.rows) {
+    const left = this.leave(square.rows);
+    for (const { row } of left || head ? square.rows : []) {
       const live = this.live.get(row);
       if (!live) continue;
-      live.uses--;
+      if (left) live.uses--;
       if (head && !live.ended) {
         const result = live.row.accept(head, row);
         if (result !== undefined) {
@@ -240,10 +245,7 @@ export class Run<Result> implements StageContext {
         if (this.held) break;
         this.checker.accept(square);
         this.credits--;
-        for (const { row } of square.rows) {
-          const live = this.live.get(row);
-          if (live) live.uses++;
-        }
+        this.enter(square.rows);
         subscriber.next(issuedSquare(square));
       }
     } catch (error) {
@@ -258,6 +260,25 @@ export class Run<Result> implements StageContext {
     }
     if (this.setup.feed.failure) this.fail(this.setup.feed.failure);
     else if (this.setup.feed.ended && this.live.size === 0 && this.credits === this.setup.window) this.finish();
+  }
+
+  /** A square of the batch enters the window: with the first one, its rows are in use. */
+  private enter(batch: readonly RowRange[]): void {
+    const squares = this.underWay.get(batch) ?? 0;
+    this.underWay.set(batch, squares + 1);
+    if (squares > 0) return;
+    for (const { row } of batch) {
+      const live = this.live.get(row);
+      if (live) live.uses++;
+    }
+  }
+
+  /** A square of the batch leaves the window: whether it was the last one there. */
+  private leave(batch: readonly RowRange[]): boolean {
+    const squares = (this.underWay.get(batch) ?? 1) - 1;
+    if (squares > 0) this.underWay.set(batch, squares);
+    else this.underWay.delete(batch);
+    return squares === 0;
   }
 
   private finish(): void {
@@ -304,6 +325,8 @@ export class Run<Result> implements StageContext {
 
   /** Takes all pages that the square's rows need to come this far, or none of them. */
   private makeRoom(square: Square): boolean {
+    // The batch's first layer has made room for all of them.
+    if (square.layer > 0) return true;
     const growing: { readonly pages: RowPages; readonly end: number }[] = [];
     const lacking = { memory: 0, disk: 0 };
     for (const { row, firstPosition, tokens } of square.rows) {

@@ -12,6 +12,16 @@ interface RowPath {
   slot: number | undefined;
 }
 
+/** The batch whose hidden states a slot holds. */
+interface SlotPath {
+  /** Its last square. */
+  square: Square;
+  /** Up to this layer, its rows' paths say what has been computed. */
+  noted: number;
+  /** Rows that had been released when it entered: as long as there are no more of them, its rows need no second look. */
+  readonly releases: number;
+}
+
 /**
  * Judges squares one by one, in the order in which they are computed: is each row's left neighbour done (same row, previous layer; same
  * row, previous token), are the hidden states of each slot's batch kept until its next layer is computed, and is nothing computed twice or
@@ -19,8 +29,8 @@ interface RowPath {
  */
 export class PathChecker {
   private readonly rows = new Map<RowId, RowPath>();
-  /** The last square of each slot: whose hidden states the slot holds. */
-  private readonly slots = new Map<number, Square>();
+  private readonly slots: (SlotPath | undefined)[] = [];
+  private releases = 0;
 
   constructor(private readonly grid: Grid) {}
 
@@ -32,6 +42,12 @@ export class PathChecker {
   /** @throws ScheduleError naming the constraint that the square breaks; nothing of it then counts as done. */
   accept(square: Square): void {
     const { layer, slot } = square;
+    const before = this.slots[slot];
+    if (before && this.goesOn(before, square)) {
+      before.square = square;
+      return;
+    }
+    if (before) this.note(before);
     if (!(Number.isInteger(layer) && layer >= 0 && layer < this.grid.layers)) throw new ScheduleError('complete', `square has layer ${layer} of ${this.grid.layers}`);
     if (!(Number.isInteger(slot) && slot >= 0 && slot < this.grid.slots)) throw new ScheduleError('capacity', `square has slot ${slot} of ${this.grid.slots}`);
     if (square.rows.length === 0 || square.rows.length > this.grid.rowsPerSlot) {
@@ -47,42 +63,56 @@ export class PathChecker {
       seen.add(range.row);
       this.check(square, range);
     }
-    this.checkSlot(square);
+    this.checkSlot(square, before?.square);
     for (const range of square.rows) {
       const path = this.rows.get(range.row);
       if (!path) continue;
       path.done[layer] = range.firstPosition + range.tokens;
       path.slot = slot;
     }
-    this.slots.set(slot, square);
+    this.slots[slot] = { square, noted: layer, releases: this.releases };
   }
 
   /** Positions of the row that have not passed every layer yet; 0 when its path is complete. */
   missing(row: RowId): number {
     const path = this.rows.get(row);
+    const slot = path?.slot === undefined ? undefined : this.slots[path.slot];
+    if (slot) this.note(slot);
     return path ? path.positions - Math.min(...path.done) : 0;
   }
 
   /** The row ended; no later square may hold it. */
   release(row: RowId): void {
-    this.rows.delete(row);
+    if (this.rows.delete(row)) this.releases++;
+  }
+
+  /** Whether a square is its batch's next layer, which is nearly always so: the first layer's square has been judged for all of them. */
+  private goesOn({ square: before, releases }: SlotPath, { pass, layer, rows }: Square): boolean {
+    return rows === before.rows && pass === before.pass && layer === before.layer + 1 && layer < this.grid.layers && releases === this.releases;
+  }
+
+  /** Brings the paths of a slot's rows up to date with its last square. */
+  private note(slot: SlotPath): void {
+    const { layer, rows } = slot.square;
+    if (slot.noted === layer) return;
+    for (const { row, firstPosition, tokens } of rows) this.rows.get(row)?.done.fill(firstPosition + tokens, slot.noted + 1, layer + 1);
+    slot.noted = layer;
   }
 
   /** A slot holds the hidden states of one batch: they go from layer to layer, and no other batch may enter before they have left the last. */
-  private checkSlot(square: Square): void {
+  private checkSlot(square: Square, before: Square | undefined): void {
     const { pass, layer, slot } = square;
-    const before = this.slots.get(slot);
-    const where = `pass ${pass}, layer ${layer}, slot ${slot}`;
+    const where = (): string => `pass ${pass}, layer ${layer}, slot ${slot}`;
     if (layer > 0) {
       if (before?.pass !== pass || before.layer !== layer - 1 || !sameRanges(before, square)) {
-        throw new ScheduleError('lifetime', `${where}: the slot does not hold the hidden states of these rows from layer ${layer - 1} of this pass`);
+        throw new ScheduleError('lifetime', `${where()}: the slot does not hold the hidden states of these rows from layer ${layer - 1} of this pass`);
       }
       return;
     }
     if (!before) return;
-    if (pass <= before.pass) throw new ScheduleError('complete', `${where}: the slot has come to pass ${before.pass} already`);
+    if (pass <= before.pass) throw new ScheduleError('complete', `${where()}: the slot has come to pass ${before.pass} already`);
     if (before.layer < this.grid.layers - 1 && before.rows.some(({ row }) => this.rows.has(row))) {
-      throw new ScheduleError('lifetime', `${where}: overwrites hidden states of pass ${before.pass} that layer ${before.layer + 1} has not been computed from`);
+      throw new ScheduleError('lifetime', `${where()}: overwrites hidden states of pass ${before.pass} that layer ${before.layer + 1} has not been computed from`);
     }
   }
 
@@ -91,27 +121,27 @@ export class PathChecker {
     if (!path) throw new ScheduleError('lifetime', `row ${range.row} is computed before its admission or after its end`);
     const { firstPosition, tokens } = range;
     const end = firstPosition + tokens;
-    const where = `row ${range.row}, layer ${layer}, positions ${firstPosition} to ${end - 1}`;
+    const where = (): string => `row ${range.row}, layer ${layer}, positions ${firstPosition} to ${end - 1}`;
     if (!(Number.isSafeInteger(firstPosition) && Number.isSafeInteger(tokens) && tokens >= 1)) {
-      throw new ScheduleError('complete', `${where}: not a range of positions`);
+      throw new ScheduleError('complete', `${where()}: not a range of positions`);
     }
-    if (path.slot !== undefined && path.slot !== slot) throw new ScheduleError('left-neighbour', `${where}: the row is in slot ${slot}, its left neighbour in slot ${path.slot}`);
+    if (path.slot !== undefined && path.slot !== slot) throw new ScheduleError('left-neighbour', `${where()}: the row is in slot ${slot}, its left neighbour in slot ${path.slot}`);
     const doneHere = path.done[layer] ?? 0;
-    if (firstPosition < doneHere) throw new ScheduleError('complete', `${where}: computed a second time`);
-    if (firstPosition > doneHere) throw new ScheduleError('left-neighbour', `${where}: position ${doneHere} of this layer has not been computed`);
-    if (end > path.positions) throw new ScheduleError('complete', `${where}: the row has ${path.positions} positions`);
+    if (firstPosition < doneHere) throw new ScheduleError('complete', `${where()}: computed a second time`);
+    if (firstPosition > doneHere) throw new ScheduleError('left-neighbour', `${where()}: position ${doneHere} of this layer has not been computed`);
+    if (end > path.positions) throw new ScheduleError('complete', `${where()}: the row has ${path.positions} positions`);
     if (layer > 0 && (path.done[layer - 1] ?? 0) < end) {
-      throw new ScheduleError('left-neighbour', `${where}: layer ${layer - 1} has been computed up to position ${path.done[layer - 1] ?? 0} only`);
+      throw new ScheduleError('left-neighbour', `${where()}: layer ${layer - 1} has been computed up to position ${path.done[layer - 1] ?? 0} only`);
     }
     if (layer === 0 && end > path.promptTokens) {
       // A token beyond the prompt is sampled by the last layer from the position before it.
       const lastLayer = path.done[this.grid.layers - 1] ?? 0;
       if (firstPosition !== end - 1 || lastLayer < firstPosition) {
-        throw new ScheduleError('left-neighbour', `${where}: the token at ${end - 1} is sampled only after position ${end - 2} has passed the last layer`);
+        throw new ScheduleError('left-neighbour', `${where()}: the token at ${end - 1} is sampled only after position ${end - 2} has passed the last layer`);
       }
     }
     const head = path.scored ? 'score' : end >= path.promptTokens ? 'sample' : 'none';
-    if (range.head !== head) throw new ScheduleError('complete', `${where}: the head's mode is "${range.head}", expected "${head}"`);
+    if (range.head !== head) throw new ScheduleError('complete', `${where()}: the head's mode is "${range.head}", expected "${head}"`);
   }
 }
 
