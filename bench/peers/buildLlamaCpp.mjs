@@ -51,6 +51,10 @@ const OPTIONS = {
   LLAMA_USE_PREBUILT_UI: 'OFF',
   LLAMA_OPENSSL: 'OFF',
   LLAMA_CURL: 'OFF',
+  LLAMA_ALL_WARNINGS: 'OFF',
+  // Attention over every pair of cache types takes ik_llama.cpp most of an hour to compile; the comparison uses the usual ones.
+  GGML_IQK_FA_ALL_QUANTS: 'OFF',
+  CMAKE_CXX_FLAGS: `-w -include ${fileURLToPath(new URL('tileConfig.h', import.meta.url))}`,
 };
 
 export function buildLlamaCpp({ source, name, version, cache, jobs }) {
