@@ -81,7 +81,7 @@ function formatReport({ machine, model, promptTokens, maxNewTokens, results }: B
   const rate = (value: number | null): string => (value === null ? '-' : value.toFixed(1));
   const lines = results.map((result) =>
     'error' in result
-      ? [String(result.batchSize), result.error]
+      ? [String(result.batchSize), '-', '-', '-', 'too little', '0']
       : [
           String(result.batchSize), rate(result.promptTokensPerSecond), rate(result.generatedTokensPerSecond),
           rate(result.secondsPerStep === null ? null : result.secondsPerStep * 1000),
@@ -89,5 +89,6 @@ function formatReport({ machine, model, promptTokens, maxNewTokens, results }: B
         ],
   );
   const title = `${model}: ${promptTokens} prompt tokens, ${maxNewTokens} new ones a row; ${machine.processor}, ${machine.processors} processors, ${formatBytes(machine.memoryBytes)}`;
-  return `${title}\n\n${formatTable([head, ...lines])}`;
+  const errors = results.flatMap((result) => ('error' in result ? [`${result.batchSize} rows: ${result.error}\n`] : []));
+  return `${title}\n\n${formatTable([head, ...lines])}${errors.join('')}`;
 }
