@@ -1,0 +1,72 @@
+// What bench/capped.mjs runs, in its order.
+import { existsSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { batchedBench, nodeLlamaCpp, spillway } from '../peers/contenders.mjs';
+
+const MIB = 2 ** 20;
+const PEERS = fileURLToPath(new URL('../peers/', import.meta.url));
+/** Rows of the peers: the most that either of them survives in 2 GiB with a 7B model, found by trying. */
+const LLAMA_CPP_SEQUENCES = 32;
+const NODE_LLAMA_CPP_SEQUENCES = 8;
+
+/** Rows of ids, all of one length and each of its own. */
+function writePrompts(file, rows, promptTokens, vocabularySize) {
+  const tokens = (row) => Array.from({ length: promptTokens }, (_, at) => (row * 7919 + at * 104_729 + 17) % vocabularySize);
+  writeFileSync(file, Array.from({ length: rows }, (_, row) => `${JSON.stringify({ id: row + 1, tokens: tokens(row) })}\n`).join(''));
+  return file;
+}
+
+/**
+ * @param given the values of the command line, its reader of numbers, and a scratch folder
+ * @returns {Promise<{runs: {name: string, contender: object, setting: object, job: object, capBytes?: number, preparation?: boolean}[], missing: {name: string, reason: string}[]}>}
+ */
+export async function cappedRuns({ model, number, scratch, disk, only, 'compress-cache': compressCache, 'llama-cpp': program }) {
+  const { readModel } = await import('../../dist/index.js');
+  const { decoder } = await readModel(model);
+  const [rows, batches, promptTokens, maxNewTokens] = [number('rows'), number('batches'), number('prompt-tokens'), number('max-new-tokens')];
+  const capBytes = number('cap') * MIB;
+  const capName = `in ${number('cap')} MiB`;
+  const prompts = writePrompts(join(scratch, 'prompts.jsonl'), Math.max(rows, LLAMA_CPP_SEQUENCES), promptTokens, decoder.vocabularySize);
+  const job = { model, prompts, rows, maxNewTokens, threads: number('threads'), timeLimitSeconds: number('time-limit'), meanPromptTokens: promptTokens, steps: true };
+  const runs = [];
+  const missing = [];
+
+  const own = { ...spillway('spillway', model), stopsItself: true };
+  const shape = { disk, batchSize: Math.ceil(rows / batches), batches, ...(compressCache !== 'none' && { compressCache }) };
+  const capped = { ...shape, cpuMemory: number('cpu-memory') * MIB };
+  runs.push(
+    { name: `spillway ${capName}, repacking`, contender: own, setting: capped, job: { ...job, openOnly: true }, capBytes, preparation: true },
+    { name: `spillway ${capName}`, contender: own, setting: capped, job, capBytes },
+    { name: 'spillway, no cap', contender: own, setting: shape, job },
+  );
+  if (existsSync(program)) {
+    const sequences = LLAMA_CPP_SEQUENCES;
+    const contextTokens = Math.ceil((sequences * (promptTokens + maxNewTokens)) / 256) * 256;
+    const contender = batchedBench('llama.cpp', 'llama.cpp', model, program, []);
+    const own32 = { ...job, rows: sequences };
+    runs.push(
+      // Repacked weights would be a second copy in memory that cannot be dropped; one cache for all sequences is smaller than one each.
+      { name: `llama.cpp ${capName}`, contender, setting: { sequences, contextTokens, arguments: ['--no-repack', '-kvu'] }, job: own32, capBytes },
+      { name: 'llama.cpp, no cap', contender, setting: { sequences }, job: own32 },
+    );
+  } else {
+    missing.push({ name: 'llama.cpp', reason: 'not built: node bench/peers/buildLlamaCpp.mjs' });
+  }
+  if (existsSync(join(PEERS, 'node_modules/node-llama-cpp'))) {
+    const contender = { ...nodeLlamaCpp('node-llama-cpp', model), stopsItself: true };
+    for (const [sequences, bytes, name] of [
+      [NODE_LLAMA_CPP_SEQUENCES, capBytes, `node-llama-cpp ${capName}`],
+      [LLAMA_CPP_SEQUENCES, undefined, 'node-llama-cpp, no cap'],
+    ]) {
+      runs.push({ name, contender, setting: { sequences }, job: { ...job, rows: sequences }, ...(bytes !== undefined && { capBytes: bytes }) });
+    }
+  } else {
+    missing.push({ name: 'node-llama-cpp', reason: 'not installed: npm ci --ignore-scripts --prefix bench/peers' });
+  }
+  const wanted = only?.split(',').map((name) => name.trim());
+  const chosen = runs.filter(({ name, contender }) => wanted === undefined || wanted.includes(contender.tool) || wanted.includes(name));
+  // The repacking belongs to every choice that has a capped run of Spillway.
+  const needsRepacking = chosen.some(({ contender, capBytes: bytes }) => contender === own && bytes !== undefined);
+  return { runs: runs.filter((run) => chosen.includes(run) || (run.preparation === true && needsRepacking)), missing };
+}
