@@ -1,7 +1,8 @@
 // What bench/capped.mjs runs, in its order.
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { writeSyntheticRows } from '../lib/syntheticRows.mjs';
 import { batchedBench, nodeLlamaCpp, spillway } from '../peers/contenders.mjs';
 
 const MIB = 2 ** 20;
@@ -9,13 +10,6 @@ const PEERS = fileURLToPath(new URL('../peers/', import.meta.url));
 /** Rows of the peers: the most that either of them survives in 2 GiB with a 7B model, found by trying. */
 const LLAMA_CPP_SEQUENCES = 32;
 const NODE_LLAMA_CPP_SEQUENCES = 8;
-
-/** Rows of ids, all of one length and each of its own. */
-function writePrompts(file, rows, promptTokens, vocabularySize) {
-  const tokens = (row) => Array.from({ length: promptTokens }, (_, at) => (row * 7919 + at * 104_729 + 17) % vocabularySize);
-  writeFileSync(file, Array.from({ length: rows }, (_, row) => `${JSON.stringify({ id: row + 1, tokens: tokens(row) })}\n`).join(''));
-  return file;
-}
 
 /**
  * @param given the values of the command line, its reader of numbers, and a scratch folder
@@ -27,7 +21,7 @@ export async function cappedRuns({ model, number, scratch, disk, only, 'compress
   const [rows, batches, promptTokens, maxNewTokens] = [number('rows'), number('batches'), number('prompt-tokens'), number('max-new-tokens')];
   const capBytes = number('cap') * MIB;
   const capName = `in ${number('cap')} MiB`;
-  const prompts = writePrompts(join(scratch, 'prompts.jsonl'), Math.max(rows, LLAMA_CPP_SEQUENCES), promptTokens, decoder.vocabularySize);
+  const prompts = writeSyntheticRows(join(scratch, 'prompts.jsonl'), { rows: Math.max(rows, LLAMA_CPP_SEQUENCES), promptTokens, vocabularySize: decoder.vocabularySize });
   const job = { model, prompts, rows, maxNewTokens, threads: number('threads'), timeLimitSeconds: number('time-limit'), meanPromptTokens: promptTokens, steps: true };
   const runs = [];
   const missing = [];
