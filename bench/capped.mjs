@@ -7,7 +7,7 @@ import { cappedReport } from './capped/report.mjs';
 import { cappedRuns } from './capped/runs.mjs';
 import { bytesReadFromDisk, directReadSpeed, dropCached } from './lib/disk.mjs';
 import { cacheFolder } from './lib/cacheFolder.mjs';
-import { fail, readFlags, stopSignal } from './lib/flags.mjs';
+import { fail, readFlags, runMain, stopSignal } from './lib/flags.mjs';
 import { describeMachine } from './lib/machine.mjs';
 import { MemoryCap } from './lib/memoryCap.mjs';
 import { RESULTS, writeResults } from './lib/results.mjs';
@@ -53,7 +53,7 @@ async function runOnce({ contender, setting, job, capBytes }) {
     const before = bytesReadFromDisk(contender.model);
     // The runners stop by themselves, with figures; this limit is for those that cannot, and for loading.
     const output = await runProcess(program, args, { signal: stopping, timeLimitSeconds: timeLimitSeconds + (contender.stopsItself ? 120 : 0), cgroup: cap.folder });
-    if (stopping.aborted) process.exit();
+    stopping.throwIfAborted();
     const machineReadBytes = before === undefined ? undefined : bytesReadFromDisk(contender.model) - before;
     const measured = {
       wallSeconds: output.wallSeconds, cpuSeconds: output.cpuSeconds, othersShare: output.othersShare, readBytes: output.readBytes,
@@ -108,4 +108,4 @@ async function main() {
   }
 }
 
-await main();
+await runMain(main, stopping);

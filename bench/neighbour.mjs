@@ -7,7 +7,7 @@ import { availableParallelism, tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { cacheFolder } from './lib/cacheFolder.mjs';
-import { fail, readFlags, stopSignal } from './lib/flags.mjs';
+import { fail, readFlags, runMain, stopSignal } from './lib/flags.mjs';
 import { describeMachine, machineInWords } from './lib/machine.mjs';
 import { markdownTable, RESULTS, writeResults } from './lib/results.mjs';
 import { howItEnded, runProcess } from './lib/runProcess.mjs';
@@ -52,11 +52,12 @@ async function runOnce({ contender, setting }, job, busy) {
   const stopNeighbour = busy ? await startNeighbour() : undefined;
   try {
     const output = await runProcess(program, args, { signal: stopping, timeLimitSeconds });
-    if (stopping.aborted) return process.exit();
+    stopping.throwIfAborted();
     if (output.timedOut) throw new Error(howItEnded(output, timeLimitSeconds));
     const { generatedTokensPerSecond, seconds, version } = contender.figures({ ...output, timeLimitSeconds });
     return { tool: contender.tool, version, busy, generatedTokensPerSecond, seconds, othersShare: output.othersShare };
   } catch (error) {
+    stopping.throwIfAborted();
     return { tool: contender.tool, busy, failed: error.message };
   } finally {
     await stopNeighbour?.();
@@ -132,4 +133,4 @@ async function main() {
   }
 }
 
-await main();
+await runMain(main, stopping);

@@ -7,7 +7,7 @@ import { availableParallelism, tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { cacheFolder } from './lib/cacheFolder.mjs';
-import { fail, readFlags, stopSignal } from './lib/flags.mjs';
+import { fail, readFlags, runMain, stopSignal } from './lib/flags.mjs';
 import { describeMachine } from './lib/machine.mjs';
 import { buildPeak, measurePeak } from './lib/measurePeak.mjs';
 import { RESULTS, rewriteReadme, writeResults } from './lib/results.mjs';
@@ -51,7 +51,7 @@ const timeLimitSeconds = number('time-limit');
 async function runOnce(contender, job, setting) {
   const { program, args } = contender.command({ ...job, model: contender.model }, setting);
   const output = await runProcess(program, args, { signal: stopping, timeLimitSeconds });
-  if (stopping.aborted) process.exit();
+  stopping.throwIfAborted();
   if (output.timedOut) throw new Error(howItEnded(output, timeLimitSeconds));
   const figures = contender.figures({ ...output, timeLimitSeconds });
   return {
@@ -74,6 +74,7 @@ async function sweep(contender, job) {
       say(figures, 'sweep');
       tried.push({ setting, generatedTokensPerSecond: figures.generatedTokensPerSecond, othersShare: figures.othersShare });
     } catch (error) {
+      stopping.throwIfAborted();
       tried.push({ setting, error: error.message });
       process.stderr.write(`sweep: ${contender.name} ${JSON.stringify(setting)}: ${error.message}\n`);
     }
@@ -131,6 +132,7 @@ async function main() {
           done.push(figures);
           say(figures, `run ${run} of ${values.runs}`);
         } catch (error) {
+          stopping.throwIfAborted();
           if (contender.tool === 'spillway') fail(`${contender.name}: ${error.message}`);
           failed.set(contender.name, error.message);
           process.stderr.write(`run ${run} of ${values.runs}: ${contender.name}: ${error.message}\n`);
@@ -158,4 +160,4 @@ async function main() {
   }
 }
 
-await main();
+await runMain(main, stopping);

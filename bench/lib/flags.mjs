@@ -38,3 +38,12 @@ export function stopSignal() {
   }
   return stopping.signal;
 }
+
+/** Runs a benchmark to its end, or until it was told to stop: what it throws then says nothing new, and its `finally` blocks have tidied up. */
+export async function runMain(main, stopping) {
+  try {
+    await main();
+  } catch (error) {
+    if (!stopping.aborted) throw error;
+  }
+}

@@ -4,6 +4,8 @@ import { join } from 'node:path';
 
 const V1 = '/sys/fs/cgroup/memory';
 const V2 = '/sys/fs/cgroup';
+/** Tenths of a second. */
+const CLOSING_TRIES = 100;
 
 /** @returns the folder that groups are made in, and the version; throws an Error in words where there is none that this process may use */
 function controller() {
@@ -30,9 +32,15 @@ export class MemoryCap {
     this.version = version;
     this.folder = join(root, `spillway-bench-${process.pid}`);
     mkdirSync(this.folder, { recursive: true });
-    if (bytes !== undefined) this.write(version === 1 ? 'memory.limit_in_bytes' : 'memory.max', String(bytes));
+    if (bytes === undefined) return;
+    try {
+      this.write(version === 1 ? 'memory.limit_in_bytes' : 'memory.max', String(bytes));
+    } catch (error) {
+      rmdirSync(this.folder);
+      throw error;
+    }
     // Without swap, so that what does not fit is seen and not hidden.
-    if (bytes !== undefined) this.write(version === 1 ? 'memory.memsw.limit_in_bytes' : 'memory.swap.max', version === 1 ? String(bytes) : '0', true);
+    this.write(version === 1 ? 'memory.memsw.limit_in_bytes' : 'memory.swap.max', version === 1 ? String(bytes) : '0', true);
   }
 
   /** Peak bytes charged to the group (page cache included) and processes that the kernel killed for memory; the peak is undefined on kernels before 5.19 with version 2. */
@@ -44,7 +52,16 @@ export class MemoryCap {
 
   close() {
     if (this.version === 1) this.write('memory.force_empty', '0', true);
-    rmdirSync(this.folder);
+    for (let tries = 0; ; tries++) {
+      try {
+        rmdirSync(this.folder);
+        return;
+      } catch (error) {
+        // A killed process is in its group until the kernel has put its memory away.
+        if (error.code !== 'EBUSY' || tries === CLOSING_TRIES) throw error;
+        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100);
+      }
+    }
   }
 
   read(name) {
