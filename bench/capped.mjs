@@ -15,8 +15,9 @@ import { howItEnded, runProcess } from './lib/runProcess.mjs';
 
 const MIB = 2 ** 20;
 const USAGE = `usage: node bench/capped.mjs --model FILE [--cap 2048] [--cpu-memory 1900] [--rows 64] [--batches 1] [--compress-cache none|4bit|8bit]
-  [--prompt-tokens 16] [--max-new-tokens 8] [--time-limit 240] [--threads N] [--only spillway,node-llama-cpp,llama.cpp] [--disk FOLDER] [--llama-cpp PROGRAM] [--output FOLDER]
+  [--prompt-tokens 16] [--max-new-tokens 8] [--time-limit 240] [--threads N] [--q4-1 FILE] [--only spillway,node-llama-cpp,llama.cpp] [--disk FOLDER] [--llama-cpp PROGRAM] [--output FOLDER]
 --model: larger than the cap, e.g. of bench/models/makeDummy.py; --cap, --cpu-memory: MiB, of the cgroup and of Spillway in it; --rows: Spillway's
+--q4-1: the same shape in Q4_1, for node-llama-cpp, which copies Q4_0 weights while loading and dies of it
 --time-limit: seconds a run. Needs root (cgroups), Linux; the peers as bench/peers.mjs does`;
 const { values, number } = readFlags(USAGE, {
   model: { type: 'string' },
@@ -28,6 +29,7 @@ const { values, number } = readFlags(USAGE, {
   'prompt-tokens': { type: 'string', default: '16' },
   'max-new-tokens': { type: 'string', default: '8' },
   'time-limit': { type: 'string', default: '240' },
+  'q4-1': { type: 'string' },
   threads: { type: 'string', default: String(availableParallelism()) },
   only: { type: 'string' },
   disk: { type: 'string', default: join(cacheFolder(), 'repacked') },
@@ -73,6 +75,7 @@ async function runOnce({ contender, setting, job, capBytes }) {
 
 async function main() {
   if (values.model === undefined || !existsSync(values.model)) fail(`--model: found ${values.model ?? 'nothing'}, expected a GGUF file\n${USAGE}`);
+  if (values['q4-1'] !== undefined && !existsSync(values['q4-1'])) fail(`--q4-1: found no file ${values['q4-1']}`);
   try {
     new MemoryCap(undefined).close();
   } catch (error) {

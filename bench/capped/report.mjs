@@ -18,13 +18,12 @@ export function ratesOf(run) {
 }
 
 function ratios(runs) {
-  const find = (tool, capped) => runs.find((run) => run.tool === tool && (run.capBytes !== undefined) === capped && !run.preparation);
-  const own = find('spillway', true);
+  const own = runs.find((run) => run.tool === 'spillway' && run.capBytes !== undefined);
   const mine = own === undefined ? undefined : ratesOf(own).decode;
   if (mine === undefined) return [];
-  const lines = [find('spillway', false), find('llama.cpp', true), find('node-llama-cpp', true), find('llama.cpp', false), find('node-llama-cpp', false)].flatMap((run) => {
-    const rate = run === undefined ? undefined : ratesOf(run).decode;
-    return rate === undefined ? [] : [`- ${(mine / rate).toFixed(2)} times the decoding speed of ${run.name}`];
+  const lines = runs.filter((run) => run !== own).flatMap((run) => {
+    const { decode } = ratesOf(run);
+    return decode === undefined ? [] : [`- ${(mine / decode).toFixed(2)} times the decoding speed of ${run.name}`];
   });
   return lines.length === 0 ? [] : ['Spillway under the cap reaches', ...lines, ''];
 }

@@ -15,7 +15,7 @@ const NODE_LLAMA_CPP_SEQUENCES = 8;
  * @param given the values of the command line, its reader of numbers, and a scratch folder
  * @returns {Promise<{runs: {name: string, contender: object, setting: object, job: object, capBytes?: number, preparation?: boolean}[], missing: {name: string, reason: string}[]}>}
  */
-export async function cappedRuns({ model, number, scratch, disk, only, 'compress-cache': compressCache, 'llama-cpp': program }) {
+export async function cappedRuns({ model, number, scratch, disk, only, 'q4-1': q4_1, 'compress-cache': compressCache, 'llama-cpp': program }) {
   const { readModel } = await import('../../dist/index.js');
   const { decoder } = await readModel(model);
   const [rows, batches, promptTokens, maxNewTokens] = [number('rows'), number('batches'), number('prompt-tokens'), number('max-new-tokens')];
@@ -48,13 +48,14 @@ export async function cappedRuns({ model, number, scratch, disk, only, 'compress
     missing.push({ name: 'llama.cpp', reason: 'not built: node bench/peers/buildLlamaCpp.mjs' });
   }
   if (existsSync(join(PEERS, 'node_modules/node-llama-cpp'))) {
-    const contender = { ...nodeLlamaCpp('node-llama-cpp', model), stopsItself: true };
-    for (const [sequences, bytes, name] of [
-      [NODE_LLAMA_CPP_SEQUENCES, capBytes, `node-llama-cpp ${capName}`],
-      [LLAMA_CPP_SEQUENCES, undefined, 'node-llama-cpp, no cap'],
-    ]) {
-      runs.push({ name, contender, setting: { sequences }, job: { ...job, rows: sequences }, ...(bytes !== undefined && { capBytes: bytes }) });
-    }
+    const nodeRun = (name, file, sequences, bytes) => ({
+      name, contender: { ...nodeLlamaCpp('node-llama-cpp', file), stopsItself: true }, setting: { sequences }, job: { ...job, model: file, rows: sequences },
+      ...(bytes !== undefined && { capBytes: bytes }),
+    });
+    // With Q4_0 it copies all weights while loading, so under a cap it is given Q4_1 where there is such a file.
+    runs.push(nodeRun(`node-llama-cpp ${capName}`, model, NODE_LLAMA_CPP_SEQUENCES, capBytes));
+    if (q4_1 !== undefined) runs.push(nodeRun(`node-llama-cpp Q4_1 ${capName}`, q4_1, NODE_LLAMA_CPP_SEQUENCES, capBytes));
+    runs.push(nodeRun('node-llama-cpp, no cap', model, LLAMA_CPP_SEQUENCES));
   } else {
     missing.push({ name: 'node-llama-cpp', reason: 'not installed: npm ci --ignore-scripts --prefix bench/peers' });
   }
