@@ -1,186 +1,163 @@
-// Spillway beside node-llama-cpp, on the same model file and the same prompts, in one run on one machine.
-// Greedy decoding, every row gets exactly the same number of new tokens. Runs alternate, so that a slow spell of the machine
-// falls on both; each run is a process of its own. Figures are medians.
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+// Spillway beside other tools, on the same model and the same rows, in one run on one machine.
+// Greedy decoding, every row gets exactly the same number of new tokens. First a small sweep finds each tool's best setting, then runs alternate,
+// so that a slow spell of the machine falls on all; each run is a process of its own. Figures are medians.
 import { createHash } from 'node:crypto';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
-import { machineFacts, measured, median, QUIET } from './measure.mjs';
+import { cacheFolder } from './lib/cacheFolder.mjs';
+import { fail, readFlags, runMain, stopSignal } from './lib/flags.mjs';
+import { describeMachine } from './lib/machine.mjs';
+import { buildPeak, measurePeak } from './lib/measurePeak.mjs';
+import { RESULTS, rewriteReadme, writeResults } from './lib/results.mjs';
+import { howItEnded, runProcess } from './lib/runProcess.mjs';
+import { allContenders } from './peers/contenders.mjs';
+import { report, readmeTable } from './peers/report.mjs';
+import { summarize } from './peers/summary.mjs';
 
 const HERE = fileURLToPath(new URL('.', import.meta.url));
-const TOOLS = {
-  spillway: join(HERE, 'peers/runSpillway.mjs'),
-  'node-llama-cpp': join(HERE, 'peers/runNodeLlamaCpp.mjs'),
-};
+const USAGE = `usage: node bench/peers.mjs [--quick] [--model FILE|ID] [--type WORDS] [--q4-0 FILE] [--rows 256] [--max-new-tokens 64] [--runs 3] [--threads N]
+  [--only NAME,…] [--sweep-rows 64] [--time-limit 900] [--python PYTHON] [--llama-cpp PROGRAM] [--ik-llama-cpp PROGRAM] [--output FOLDER] [--no-readme]
+--quick: 48 rows, one run each, no sweep, the README stays as it is
+--q4-0: the same model in Q4_0, llama.cpp's fast type (bench/models/requantise.py makes it)
+--python: one that has torch, transformers and gguf
+needs: npm ci --ignore-scripts --prefix bench/peers; node bench/peers/buildLlamaCpp.mjs for llama.cpp. What is missing is named in the report.`;
 
-const USAGE = `usage: node bench/peers.mjs [--model FILE|ID] [--rows 256] [--max-new-tokens 64] [--runs 3] [--threads N]
-  [--sequences 32] [--batch-size N] [--only spillway|node-llama-cpp] [--output FOLDER]
-needs: npm ci --ignore-scripts --prefix bench/peers`;
-
-const { values } = parseArgs({
-  options: {
-    model: { type: 'string', default: 'smollm2-135m-instruct' },
-    rows: { type: 'string', default: '256' },
-    'max-new-tokens': { type: 'string', default: '64' },
-    runs: { type: 'string', default: '3' },
-    threads: { type: 'string', default: String(availableParallelism()) },
-    sequences: { type: 'string', default: '32' },
-    'batch-size': { type: 'string' },
-    only: { type: 'string' },
-    output: { type: 'string', default: join(HERE, 'results') },
-    help: { type: 'boolean', default: false },
-  },
+const { values, number } = readFlags(USAGE, {
+  quick: { type: 'boolean', default: false },
+  model: { type: 'string', default: 'smollm2-135m-instruct' },
+  type: { type: 'string', default: 'Q4_1' },
+  'q4-0': { type: 'string' },
+  rows: { type: 'string' },
+  'max-new-tokens': { type: 'string', default: '64' },
+  runs: { type: 'string' },
+  threads: { type: 'string', default: String(availableParallelism()) },
+  only: { type: 'string' },
+  'sweep-rows': { type: 'string', default: '64' },
+  'time-limit': { type: 'string', default: '900' },
+  python: { type: 'string' },
+  'llama-cpp': { type: 'string', default: join(cacheFolder(), 'build-llama.cpp/bin/llama-batched-bench') },
+  'ik-llama-cpp': { type: 'string', default: join(cacheFolder(), 'build-ik_llama.cpp/bin/llama-batched-bench') },
+  output: { type: 'string', default: RESULTS },
+  'no-readme': { type: 'boolean', default: false },
 });
+values.rows ??= values.quick ? '48' : '256';
+values.runs ??= values.quick ? '1' : '3';
+const stopping = stopSignal();
+const timeLimitSeconds = number('time-limit');
 
-function wholeNumber(name) {
-  const value = Number(values[name]);
-  if (!Number.isInteger(value) || value < 1) fail(`--${name}: found ${values[name]}, expected a whole number of at least 1`);
-  return value;
+/** @returns the figures of one run; throws an Error that says why there are none */
+async function runOnce(contender, job, setting) {
+  const { program, args } = contender.command({ ...job, model: contender.model }, setting);
+  const output = await runProcess(program, args, { signal: stopping, timeLimitSeconds });
+  stopping.throwIfAborted();
+  if (output.timedOut) throw new Error(howItEnded(output, timeLimitSeconds));
+  const figures = contender.figures({ ...output, timeLimitSeconds });
+  return {
+    contender: contender.name, setting, ...figures, cpuSeconds: output.cpuSeconds, othersShare: output.othersShare,
+    peakResidentBytes: Math.max(figures.peakResidentBytes ?? 0, output.peakResidentBytes),
+  };
 }
 
-function fail(message) {
-  process.stderr.write(`${message}\n`);
-  process.exit(1);
+function say(figures, when) {
+  process.stderr.write(`${when}: ${figures.contender} ${JSON.stringify(figures.setting)} ${figures.generatedTokensPerSecond.toFixed(1)} generated tokens/s\n`);
 }
 
-/** Fires when this process is told to stop: the run under way must not go on without it. */
-const stopping = new AbortController();
-for (const signal of ['SIGINT', 'SIGTERM']) {
-  process.once(signal, () => {
-    stopping.abort();
-    process.exitCode = signal === 'SIGINT' ? 130 : 143;
-  });
+/** Tries each setting once, on fewer rows. @returns the best one, with all that was found; undefined if none gave figures */
+async function sweep(contender, job) {
+  if (values.quick || contender.settings.length === 1) return { setting: contender.settings[0], tried: [] };
+  const tried = [];
+  for (const setting of contender.settings) {
+    try {
+      const figures = await runOnce(contender, { ...job, rows: Math.min(job.rows, number('sweep-rows')) }, setting);
+      say(figures, 'sweep');
+      tried.push({ setting, generatedTokensPerSecond: figures.generatedTokensPerSecond, othersShare: figures.othersShare });
+    } catch (error) {
+      stopping.throwIfAborted();
+      tried.push({ setting, error: error.message });
+      process.stderr.write(`sweep: ${contender.name} ${JSON.stringify(setting)}: ${error.message}\n`);
+    }
+  }
+  const best = tried.filter(({ error }) => error === undefined).sort((a, b) => b.generatedTokensPerSecond - a.generatedTokensPerSecond)[0];
+  return best === undefined ? { error: tried[0].error, tried } : { setting: best.setting, tried };
 }
 
-async function runOnce(tool, job) {
-  const figures = await measured(TOOLS[tool], job, stopping.signal).catch((error) => {
-    if (stopping.signal.aborted) process.exit();
-    return fail(`the run of ${tool} failed:\n${error.stderr || error.message}`);
-  });
-  return { tool, ...figures };
+/** The rows as ids of the model's own tokenizer, so that every tool gets the same. */
+async function writePrompts(file, model) {
+  const { createTokenizer, readModel } = await import('../dist/index.js');
+  const { makePrompts } = await import('./peers/makePrompts.mjs');
+  const source = await readModel(model);
+  const tokenizer = createTokenizer(source.tokenizer, source.decoder.vocabularySize);
+  const rows = makePrompts(number('rows')).map(({ id, prompt }) => ({ id, tokens: [...tokenizer.encode(prompt, { specialTokens: true, parseSpecial: false })] }));
+  writeFileSync(file, rows.map((row) => `${JSON.stringify(row)}\n`).join(''));
+  return { source, meanPromptTokens: Math.round(rows.reduce((sum, { tokens }) => sum + tokens.length, 0) / rows.length) };
 }
 
-/** Tokens that both tools chose alike, counted to each row's first difference: after one, texts go apart. */
-function agreement(mine, theirs) {
-  let same = 0;
-  let rowsAlike = 0;
-  let all = 0;
-  mine.forEach((row, index) => {
-    const first = row.findIndex((token, at) => token !== theirs[index][at]);
-    same += first === -1 ? row.length : first;
-    rowsAlike += first === -1 ? 1 : 0;
-    all += row.length;
-  });
-  return { rowsAlike, rows: mine.length, tokensBeforeFirstDifference: same, tokens: all };
-}
-
-function summarize(tool, runs) {
-  const own = runs.filter((run) => run.tool === tool);
-  if (own.length === 0) return [];
-  const of = (key) => median(own.map((run) => run[key]));
-  const spread = own.map((run) => run.generatedTokensPerSecond);
-  return [{
-    tool,
-    version: own[0].version,
-    runs: own.length,
-    generatedTokensPerSecond: of('generatedTokensPerSecond'),
-    slowest: Math.min(...spread),
-    fastest: Math.max(...spread),
-    promptTokensPerSecond: of('promptTokensPerSecond'),
-    seconds: of('seconds'),
-    loadSeconds: of('loadSeconds'),
-    peakResidentBytes: of('peakResidentBytes'),
-    disturbedRuns: own.filter((run) => (run.othersShare ?? 0) > QUIET).length,
-    settings: own[0].settings,
-  }];
-}
-
-function markdown({ date, machine, workload, summary, ratio, agreement: alike }) {
-  const mib = (bytes) => Math.round(bytes / 2 ** 20);
-  const rows = summary.map((entry) =>
-    `| ${entry.tool} ${entry.version} | **${entry.generatedTokensPerSecond.toFixed(1)}** (${entry.slowest.toFixed(1)}-${entry.fastest.toFixed(1)}) | ` +
-    `${entry.promptTokensPerSecond.toFixed(1)} | ${entry.seconds.toFixed(1)} | ${entry.loadSeconds.toFixed(2)} | ${mib(entry.peakResidentBytes)} | ` +
-    `${entry.runs}${entry.disturbedRuns > 0 ? ` (${entry.disturbedRuns} disturbed)` : ''} |`);
-  return [
-    `# ${workload.model}, ${workload.rows} rows, ${workload.maxNewTokens} new tokens a row, greedy`,
-    '',
-    `${date}. ${machine.processor}, ${machine.threads} of ${machine.processors} threads, ${mib(machine.memoryBytes)} MiB, ${machine.system}, node ${machine.node}.`,
-    `${workload.promptTokens} prompt tokens, ${workload.generatedTokens} generated. Medians of alternating runs, each a process of its own; loading is not counted in the rates.`,
-    '',
-    '| tool | generated tok/s (slowest-fastest) | prompt tok/s | seconds | load seconds | peak resident MiB | runs |',
-    '|-|-|-|-|-|-|-|',
-    ...rows,
-    '',
-    ...(ratio === undefined ? [] : [`Spillway generates ${ratio.toFixed(2)} times as many tokens a second as node-llama-cpp.`]),
-    ...(alike === undefined ? [] : [
-      `Both round activations to 8 bits in ways of their own: ${alike.rowsAlike} of ${alike.rows} rows have the same tokens throughout, ` +
-      `and ${((100 * alike.tokensBeforeFirstDifference) / alike.tokens).toFixed(1)}% of all tokens stand before a row's first difference.`,
-    ]),
-    `Disturbed: others took more than ${QUIET * 100}% of the machine meanwhile.`,
-    '',
-  ].join('\n');
-}
+const sha256 = (file) => createHash('sha256').update(readFileSync(file)).digest('hex');
 
 async function main() {
-  if (values.help) { process.stdout.write(`${USAGE}\n`); return; }
-  const tools = values.only === undefined ? Object.keys(TOOLS) : [values.only];
-  if (tools.some((tool) => !(tool in TOOLS))) fail(`--only: found ${values.only}, expected ${Object.keys(TOOLS).join(' or ')}`);
-  if (!existsSync(join(HERE, 'peers/node_modules'))) fail('the peers are not installed: npm ci --ignore-scripts --prefix bench/peers');
+  if (!existsSync(join(HERE, 'peers/node_modules/@stdlib'))) fail('the rows and the peers are not installed: npm ci --ignore-scripts --prefix bench/peers');
   if (!existsSync(join(HERE, '../dist/index.js'))) fail('Spillway is not built: npm ci && npm run build');
-
   const { resolveModel } = await import('../dist/index.js');
-  const { makePrompts } = await import('./peers/makePrompts.mjs');
   const model = await resolveModel(values.model);
-  const runs = wholeNumber('runs');
+  const all = allContenders({ model, q4_0: values['q4-0'], type: values.type, python: values.python, llamaCpp: values['llama-cpp'], ikLlamaCpp: values['ik-llama-cpp'] });
+  const { missing } = all;
+  const wanted = values.only?.split(',').map((name) => name.trim());
+  const unknown = wanted?.find((name) => !all.contenders.some((contender) => contender.name === name || contender.tool === name));
+  if (unknown !== undefined) fail(`--only: found ${unknown}, expected some of ${all.contenders.map(({ name }) => name).join(', ')}`);
+  const contenders = all.contenders.filter(({ name, tool }) => wanted === undefined || wanted.includes(name) || wanted.includes(tool));
+
+  const peakProgram = buildPeak();
   const scratch = mkdtempSync(join(tmpdir(), 'spillway-peers-'));
   try {
     const prompts = join(scratch, 'prompts.jsonl');
-    writeFileSync(prompts, makePrompts(wholeNumber('rows')).map((row) => `${JSON.stringify(row)}\n`).join(''));
-    const job = {
-      model,
-      prompts,
-      rows: wholeNumber('rows'),
-      maxNewTokens: wholeNumber('max-new-tokens'),
-      threads: wholeNumber('threads'),
-      sequences: wholeNumber('sequences'),
-      ...(values['batch-size'] === undefined ? {} : { batchSize: wholeNumber('batch-size') }),
-    };
-    const done = [];
-    for (let run = 1; run <= runs; run++) {
-      // Every other round starts with the other tool.
-      for (const tool of run % 2 === 1 ? tools : [...tools].reverse()) {
-        const figures = await runOnce(tool, { ...job, tokensFile: join(scratch, `${tool}.json`) });
-        done.push(figures);
-        process.stderr.write(`run ${run} of ${runs}: ${tool} ${figures.generatedTokensPerSecond.toFixed(1)} generated tokens/s\n`);
-      }
+    const { source, meanPromptTokens } = await writePrompts(prompts, model);
+    const job = { prompts, rows: number('rows'), maxNewTokens: number('max-new-tokens'), threads: number('threads'), meanPromptTokens };
+    const peaks = [measurePeak(peakProgram, job.threads)];
+    const chosen = [];
+    for (const contender of contenders) {
+      const { setting, tried, error } = await sweep(contender, job);
+      if (setting === undefined) missing.push({ name: contender.name, reason: error });
+      else chosen.push({ contender, setting, tried });
     }
-    if (done.some(({ promptTokens }) => promptTokens !== done[0].promptTokens)) fail('the tools count different prompt tokens: the figures would not compare');
-    const tokensOf = (tool) => JSON.parse(readFileSync(join(scratch, `${tool}.json`), 'utf8'));
-    const summary = tools.flatMap((tool) => summarize(tool, done));
-    const both = tools.length === 2;
+    const done = [];
+    const failed = new Map();
+    for (let run = 1; run <= number('runs'); run++) {
+      // Every other round goes the other way.
+      for (const { contender, setting } of run % 2 === 1 ? chosen : [...chosen].reverse()) {
+        if (failed.has(contender.name)) continue;
+        try {
+          const figures = await runOnce(contender, { ...job, tokensFile: join(scratch, `${contender.name}.json`) }, setting);
+          done.push(figures);
+          say(figures, `run ${run} of ${values.runs}`);
+        } catch (error) {
+          stopping.throwIfAborted();
+          if (contender.tool === 'spillway') fail(`${contender.name}: ${error.message}`);
+          failed.set(contender.name, error.message);
+          process.stderr.write(`run ${run} of ${values.runs}: ${contender.name}: ${error.message}\n`);
+        }
+      }
+      peaks.push(measurePeak(peakProgram, job.threads));
+    }
+    for (const [name, reason] of failed) missing.push({ name, reason });
     const document = {
       date: new Date().toISOString().slice(0, 10),
-      machine: { ...machineFacts(), threads: job.threads },
+      machine: describeMachine(job.threads),
       workload: {
-        model: basename(model), sha256: createHash('sha256').update(readFileSync(model)).digest('hex'), rows: job.rows, maxNewTokens: job.maxNewTokens,
-        promptTokens: done[0].promptTokens, generatedTokens: done[0].generatedTokens,
-        promptsSha256: createHash('sha256').update(readFileSync(prompts)).digest('hex'),
+        model: basename(model), sha256: sha256(model), ...(values['q4-0'] !== undefined && { q4_0Sha256: sha256(values['q4-0']) }),
+        rows: job.rows, maxNewTokens: job.maxNewTokens, meanPromptTokens, promptsSha256: sha256(prompts),
       },
-      summary,
-      ...(both ? { ratio: summary[0].generatedTokensPerSecond / summary[1].generatedTokensPerSecond, agreement: agreement(tokensOf('spillway'), tokensOf('node-llama-cpp')) } : {}),
+      ...summarize({ contenders: chosen.filter(({ contender }) => !failed.has(contender.name)), runs: done, source, peaks, scratch }),
+      missing,
       runs: done,
     };
-    mkdirSync(values.output, { recursive: true });
-    const name = join(values.output, `peers-${document.date}-${basename(model).replace(/\.gguf$/, '')}-${job.rows}x${job.maxNewTokens}${both ? '' : `-${tools[0]}`}`);
-    writeFileSync(`${name}.json`, `${JSON.stringify(document, null, 2)}\n`);
-    writeFileSync(`${name}.md`, markdown(document));
-    process.stdout.write(markdown(document));
-    process.stderr.write(`written: ${name}.json and .md\n`);
+    const kind = `${values.quick ? '-quick' : ''}${wanted === undefined ? '' : '-part'}`;
+    writeResults(values.output, `peers-${document.date}-${basename(model).replace(/\.gguf$/, '')}-${job.rows}x${job.maxNewTokens}${kind}`, document, report(document));
+    if (!values['no-readme'] && !values.quick && wanted === undefined) rewriteReadme('bench:peers', readmeTable(document));
   } finally {
     rmSync(scratch, { recursive: true, force: true });
   }
 }
 
-await main();
+await runMain(main, stopping);

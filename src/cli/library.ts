@@ -1,6 +1,6 @@
 /** All that the command line uses of the library: one place to see it, and to change it. */
 export {
-  createTokenizer, diagonalBlock, Engine, formatBytes, InterruptedError, JobFileError, knownModels, parseBytes, readModel, resolveModel, rowByRow,
+  createTokenizer, diagonalBlock, Engine, formatBytes, InterruptedError, JobFileError, knownModels, MemoryBudgetError, parseBytes, readModel, resolveModel, rowByRow,
   serialPipeline, SpillwayError, UsageError, zigZagBlock,
 } from '../index.js';
 export type {

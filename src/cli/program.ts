@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
+import { addBench } from './bench.js';
 import type { CommandContext } from './CommandContext.js';
 import { addGenerate } from './generate.js';
 import { addInspect } from './inspect.js';
@@ -24,7 +25,7 @@ export function createProgram(context: CommandContext): Command {
     .showSuggestionAfterError()
     .showHelpAfterError('(--help lists all commands and flags)')
     .exitOverride();
-  for (const add of [addGenerate, addTokenize, addPerplexity, addInspect, addPull]) add(program, context);
+  for (const add of [addGenerate, addTokenize, addPerplexity, addInspect, addPull, addBench]) add(program, context);
   return program;
 }
 

@@ -13,6 +13,12 @@ export function wholeNumber(least: number, most = Number.MAX_SAFE_INTEGER): Flag
   };
 }
 
+/** A list with commas, e.g. `1,8,32`. */
+export function wholeNumbers(least: number, most = Number.MAX_SAFE_INTEGER): FlagParser<readonly number[]> {
+  const parse = wholeNumber(least, most);
+  return (text) => text.split(',').map((part) => parse(part.trim()));
+}
+
 /** @param expected the range in words, e.g. `above 0 and at most 1` */
 export function decimal(valid: (value: number) => boolean, expected: string): FlagParser<number> {
   return (text) => {

@@ -1,0 +1,36 @@
+// Where results are kept, and the table in the README.
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+export const RESULTS = fileURLToPath(new URL('../results/', import.meta.url));
+export const README = fileURLToPath(new URL('../../README.md', import.meta.url));
+
+/** Writes NAME.json and NAME.md, prints the words. */
+export function writeResults(folder, name, document, words) {
+  mkdirSync(folder, { recursive: true });
+  const path = join(folder, name);
+  writeFileSync(`${path}.json`, `${JSON.stringify(document, null, 2)}\n`);
+  writeFileSync(`${path}.md`, words);
+  process.stdout.write(words);
+  process.stderr.write(`written: ${path}.json and .md\n`);
+}
+
+/** @returns the text with what stands between the markers `<!-- NAME -->` and `<!-- /NAME -->` replaced */
+export function replaceBetween(text, name, content) {
+  const [open, close] = [`<!-- ${name} -->`, `<!-- /${name} -->`];
+  const from = text.indexOf(open);
+  const to = text.indexOf(close, from);
+  if (from === -1 || to === -1) throw new Error(`found no ${open} … ${close}, expected both, in this order`);
+  return `${text.slice(0, from + open.length)}\n${content.trim()}\n${text.slice(to)}`;
+}
+
+export function rewriteReadme(name, content, file = README) {
+  writeFileSync(file, replaceBetween(readFileSync(file, 'utf8'), name, content));
+}
+
+/** A Markdown table. */
+export function markdownTable(head, rows) {
+  const line = (cells) => `| ${cells.join(' | ')} |`;
+  return [line(head), `|${head.map(() => '-').join('|')}|`, ...rows.map(line)];
+}

@@ -1,0 +1,88 @@
+// Who is compared: how each is started, with which settings it is tried, and why one is missing.
+import { existsSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { howItEnded, lastJson } from '../lib/runProcess.mjs';
+import { batchedBenchArguments, readBatchedBench } from './batchedBench.mjs';
+
+const HERE = fileURLToPath(new URL('.', import.meta.url));
+
+/**
+ * @typedef {object} Contender
+ * @property {string} name unique, e.g. `node-llama-cpp Q4_0`
+ * @property {string} tool
+ * @property {string} model path of the file that it runs
+ * @property {object[]} settings those of the sweep; the first one is the usual one
+ * @property {(job: object, setting: object) => {program: string, args: string[]}} command
+ * @property {(output: object) => object} figures of a run that has ended; throws an Error that says why there are none
+ */
+
+function jsonFigures(output) {
+  const figures = output.code === 0 ? lastJson(output.stdout) : undefined;
+  if (figures === undefined) throw new Error(howItEnded(output, output.timeLimitSeconds));
+  return figures;
+}
+
+function script(program, file) {
+  return (job, setting) => ({ program, args: [join(HERE, file), JSON.stringify({ ...job, setting })] });
+}
+
+export function spillway(name, model, settings = [{}]) {
+  return { name, tool: 'spillway', model, settings, command: script(process.execPath, 'runSpillway.mjs'), figures: jsonFigures };
+}
+
+export function nodeLlamaCpp(name, model, settings = [32, 64, 8].map((sequences) => ({ sequences }))) {
+  return { name, tool: 'node-llama-cpp', model, settings, command: script(process.execPath, 'runNodeLlamaCpp.mjs'), figures: jsonFigures };
+}
+
+/** transformers; `python`: an interpreter that has torch, transformers and gguf. bfloat16 is slow without instructions for it, so it is tried last. */
+export function torch(name, model, python) {
+  const settings = [['float32', 32], ['float32', 64], ['bfloat16', 32], ['bfloat16', 64]].map(([dtype, batchSize]) => ({ dtype, batchSize }));
+  return { name, tool: 'transformers', model, settings, command: script(python, 'runTorch.py'), figures: jsonFigures };
+}
+
+/** @param {string} program llama-batched-bench, as buildLlamaCpp.mjs makes it */
+export function batchedBench(name, tool, model, program, settings) {
+  const versionFile = join(dirname(program), '..', 'version.txt');
+  const version = existsSync(versionFile) ? readFileSync(versionFile, 'utf8').trim() : 'of unknown version';
+  return {
+    name, tool, model, settings,
+    command: (job, setting) => ({ program, args: batchedBenchArguments({ ...job, promptTokens: job.meanPromptTokens }, setting) }),
+    figures: (output) => {
+      const figures = output.code === 0 ? readBatchedBench(`${output.stdout}\n${output.stderr}`) : undefined;
+      if (figures === undefined) throw new Error(howItEnded(output, output.timeLimitSeconds));
+      return { version, synthetic: true, ...figures };
+    },
+  };
+}
+
+/**
+ * All that are here, and the reasons why others are not.
+ *
+ * @param {{model: string, q4_0?: string, type: string, python?: string, llamaCpp: string, ikLlamaCpp: string}} given `type`: in words, of the model's weights;
+ *   `q4_0`: the same model in Q4_0; the last two are paths of llama-batched-bench
+ * @returns {{contenders: Contender[], missing: {name: string, reason: string}[]}}
+ */
+export function allContenders({ model, q4_0, type, python, llamaCpp, ikLlamaCpp }) {
+  const missing = [];
+  const files = [[type, model], ...(q4_0 === undefined ? [] : [['Q4_0', q4_0]])];
+  if (q4_0 === undefined) missing.push({ name: 'Q4_0', reason: 'no such file was given: bench/models/requantise.py makes one, --q4-0 names it' });
+  const contenders = [];
+  for (const [words, file] of files) {
+    contenders.push(spillway(`spillway ${words}`, file));
+    if (existsSync(join(HERE, 'node_modules/node-llama-cpp'))) contenders.push(nodeLlamaCpp(`node-llama-cpp ${words}`, file));
+    if (existsSync(llamaCpp)) contenders.push(batchedBench(`llama.cpp ${words}`, 'llama.cpp', file, llamaCpp, [32, 64, 8, 128].map((sequences) => ({ sequences }))));
+    if (existsSync(ikLlamaCpp)) {
+      // -rtr interleaves rows while loading, its way to be fast with batches.
+      const settings = [8, 32].flatMap((sequences) => [{ sequences, arguments: ['-fa', 'on', '-rtr'] }, { sequences, arguments: ['-fa', 'on'] }]);
+      contenders.push(batchedBench(`ik_llama.cpp ${words}`, 'ik_llama.cpp', file, ikLlamaCpp, settings));
+    }
+  }
+  if (!existsSync(join(HERE, 'node_modules/node-llama-cpp'))) missing.push({ name: 'node-llama-cpp', reason: 'not installed: npm ci --ignore-scripts --prefix bench/peers' });
+  if (!existsSync(llamaCpp)) missing.push({ name: 'llama.cpp', reason: 'not built: node bench/peers/buildLlamaCpp.mjs' });
+  if (!existsSync(ikLlamaCpp)) missing.push({ name: 'ik_llama.cpp', reason: 'not built: node bench/peers/buildLlamaCpp.mjs --source CHECKOUT --name ik_llama.cpp' });
+  if (python === undefined) missing.push({ name: 'transformers', reason: 'no --python was given (one that has torch, transformers, gguf)' });
+  else contenders.push(torch('transformers (torch)', model, python));
+  missing.push({ name: 'transformers.js', reason: 'runs ONNX models only, and none can be made from a GGUF file without onnxruntime-genai, whose exports give wrong text for left-padded batches' });
+  return { contenders, missing };
+}

@@ -1,0 +1,76 @@
+// The comparison in words: the report in bench/results, and the table in the README.
+import { machineInWords, QUIET } from '../lib/machine.mjs';
+import { markdownTable } from '../lib/results.mjs';
+
+const mib = (bytes) => (bytes > 0 ? String(Math.round(bytes / 2 ** 20)) : '-');
+const fixed = (value, digits) => (value === undefined ? '-' : value.toFixed(digits));
+const settingInWords = (setting) => Object.entries(setting).map(([name, value]) => `${name} ${Array.isArray(value) ? value.join(' ') : value}`).join(', ') || 'defaults';
+
+function table(document) {
+  const { summary, ratios, shares } = document;
+  const rows = summary.map((entry) => {
+    const ratio = ratios.find(({ to }) => to === entry.name)?.ratio;
+    const share = shares.find(({ of }) => of === entry.name)?.share;
+    return [
+      `${entry.name}${entry.synthetic ? ' *' : ''}`, entry.version, settingInWords(entry.setting),
+      `**${fixed(entry.generatedTokensPerSecond, 1)}** (${fixed(entry.slowest, 1)}-${fixed(entry.fastest, 1)})`, fixed(entry.promptTokensPerSecond, 1),
+      fixed(entry.loadSeconds, 1), mib(entry.peakResidentBytes), share === undefined ? '-' : `${(100 * share).toFixed(0)}%`, ratio === undefined ? '' : `${ratio.toFixed(2)}x`,
+      `${entry.runs}${entry.disturbedRuns > 0 ? ` (${entry.disturbedRuns} disturbed)` : ''}`,
+    ];
+  });
+  const head = ['tool and weights', 'version', 'setting', 'generated tok/s (slowest-fastest)', 'prompt tok/s', 'load s', 'peak MiB', 'of int8 peak', 'Spillway is', 'runs'];
+  return markdownTable(head, rows);
+}
+
+function notes({ summary, peak, agreements, missing }) {
+  const settings = summary.filter(({ tried }) => tried.length > 0).map(({ name, tried }) =>
+    `${name}: ${tried.map(({ setting, generatedTokensPerSecond, error }) => `${settingInWords(setting)} ${error ?? generatedTokensPerSecond.toFixed(1)}`).join('; ')}`);
+  return [
+    ...(summary.some(({ synthetic }) => synthetic)
+      ? ['\\* llama-batched-bench: one block of synthetic prompts, all of the mean length of the rows; no row waits for a longer one, none is tokenized or sampled.', '']
+      : []),
+    `int8 peak: ${(peak.int8OperationsPerSecond / 1e9).toFixed(0)} GOP/s (${peak.instructionSet}, ${peak.threads} threads, the best of a loop over registers between the runs); counted are the matrix products, without attention.`,
+    `Disturbed: others took more than ${QUIET * 100}% of the machine meanwhile.`,
+    ...(agreements.length === 0 ? [] : ['', 'Spillway\'s tokens beside others\', on the same weights (tools round activations in ways of their own, so texts go apart after a while):']),
+    ...agreements.map((entry) =>
+      `- ${entry.with}: ${entry.rowsAlike} of ${entry.rows} rows alike throughout; ${((100 * entry.tokensBeforeFirstDifference) / entry.tokens).toFixed(1)}% of all tokens stand before a row's first difference.`),
+    ...(settings.length === 0 ? [] : ['', 'Settings that were tried, with generated tokens/s on fewer rows:']),
+    ...settings.map((line) => `- ${line}`),
+    ...(missing.length === 0 ? [] : ['', 'Not compared:']),
+    ...missing.map(({ name, reason }) => `- ${name}: ${reason}.`),
+    '',
+  ];
+}
+
+function workloadInWords({ date, machine, workload, runs }) {
+  const whole = runs.find(({ synthetic }) => !synthetic) ?? runs[0];
+  return [
+    `${date}. ${machineInWords(machine)}.`,
+    `${workload.rows} rows, ${workload.meanPromptTokens} prompt tokens each on average, ${workload.maxNewTokens} new ones, greedy (${whole.promptTokens} and ${whole.generatedTokens} in all). ` +
+      'Medians of alternating runs, each a process of its own; loading is not counted in the rates.',
+  ];
+}
+
+export function report(document) {
+  return [`# ${document.workload.model}, ${document.workload.rows} rows`, '', ...workloadInWords(document), '', ...table(document), '', ...notes(document)].join('\n');
+}
+
+/** The short form, for the README. */
+export function readmeTable(document) {
+  const rows = document.summary.map((entry) => {
+    const ratio = document.ratios.find(({ to }) => to === entry.name)?.ratio;
+    return [
+      `${entry.name}${entry.synthetic ? ' *' : ''}`, entry.version, fixed(entry.generatedTokensPerSecond, 0), fixed(entry.promptTokensPerSecond, 0), mib(entry.peakResidentBytes),
+      ratio === undefined ? '' : `${ratio.toFixed(1)}x`,
+    ];
+  });
+  const share = document.shares.find(({ of }) => of.startsWith('spillway'));
+  return [
+    ...workloadInWords(document),
+    '',
+    ...markdownTable(['tool and weights', 'version', 'generated tokens/s', 'prompt tokens/s', 'peak resident MiB', 'Spillway is'], rows),
+    '',
+    ...(document.summary.some(({ synthetic }) => synthetic) ? ['\\* synthetic prompts, all of the mean length: see [bench/README.md](bench/README.md).'] : []),
+    ...(share === undefined ? [] : [`Spillway does its matrix products at ${(100 * share.share).toFixed(0)}% of the machine's int8 peak (${(document.peak.int8OperationsPerSecond / 1e9).toFixed(0)} GOP/s).`]),
+  ].join('\n');
+}

@@ -1,0 +1,84 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, test } from '@jest/globals';
+
+/** The benchmarks are scripts without types; what is used of them is declared here. */
+const load = async <T>(path: string): Promise<T> => (await import(`../../bench/${path}`)) as T;
+
+interface Figures {
+  readonly rows: number;
+  readonly promptTokensPerSecond: number;
+  readonly generatedTokensPerSecond: number;
+  readonly prefillSeconds: number;
+}
+const { batchedBenchArguments, readBatchedBench } = await load<{
+  batchedBenchArguments(work: object, setting: object): string[];
+  readBatchedBench(output: string): Figures | undefined;
+}>('peers/batchedBench.mjs');
+const { matrixOperations } = await load<{ matrixOperations(source: object, run: object): number | undefined }>('peers/summary.mjs');
+const { replaceBetween } = await load<{ replaceBetween(text: string, name: string, content: string): string }>('lib/results.mjs');
+const { agreement, median } = await load<{ agreement(mine: number[][], theirs: number[][]): object; median(numbers: number[]): number }>('lib/statistics.mjs');
+const { ratesOf } = await load<{ ratesOf(run: object): object }>('capped/report.mjs');
+
+describe('llama-batched-bench', () => {
+  const head = '|    PP |     TG |    B |   N_KV |   T_PP s | S_PP t/s |   T_TG s | S_TG t/s |      T s |    S t/s |';
+  const output = `main: n_kv_max = 4096\n\n${head}\n${head.replaceAll(/[^|]/g, '-')}\n|   100 |     50 |    8 |   1200 |    2.000 |   400.00 |    8.000 |    50.00 |   10.000 |   120.00 |\n\nllama_perf: |x|\n`;
+
+  test('its table is read', () => {
+    expect(readBatchedBench(output)).toMatchObject({ rows: 8, promptTokensPerSecond: 80, generatedTokensPerSecond: 40, prefillSeconds: 2, decodeSeconds: 8, decodedTokens: 400 });
+  });
+
+  test('a run that printed no row has no figures', () => {
+    expect(readBatchedBench(`${head}\n`)).toBeUndefined();
+    expect(readBatchedBench('error: unable to load model')).toBeUndefined();
+  });
+
+  test('every sequence has a context of whole 256 tokens, unless one is given', () => {
+    const work = { model: 'm.gguf', promptTokens: 200, maxNewTokens: 64, threads: 2 };
+    const contextOf = (setting: object): string | undefined => {
+      const args = batchedBenchArguments(work, setting);
+      return args[args.indexOf('-c') + 1];
+    };
+    expect(contextOf({ sequences: 8 })).toBe(String(8 * 512));
+    expect(contextOf({ sequences: 8, contextTokens: 768 })).toBe('768');
+    expect(batchedBenchArguments(work, { sequences: 8, arguments: ['-kvu'] }).at(-1)).toBe('-kvu');
+  });
+});
+
+describe('operations of a run', () => {
+  const layer = [{ name: 'blk.0.attn_q.weight', shape: [10, 10] }, { name: 'blk.0.attn_norm.weight', shape: [10] }];
+  const table = { name: 'token_embd.weight', shape: [50, 10] };
+  const run = { rows: 2, promptTokens: 6, generatedTokens: 4 };
+  const decoder = { feedForward: { kind: 'gated' } };
+
+  test('every computed token goes through the layers, every generated one comes from the head', () => {
+    expect(matrixOperations({ decoder, tensors: [...layer, table] }, run)).toBe(2 * (100 * 8 + 500 * 4));
+    const untied = { decoder, tensors: [...layer, table, { name: 'output.weight', shape: [60, 10] }] };
+    expect(matrixOperations(untied, run)).toBe(2 * (100 * 8 + 600 * 4));
+  });
+
+  test('a mixture of experts has no such figure', () => {
+    expect(matrixOperations({ decoder: { feedForward: { kind: 'experts' } }, tensors: [] }, run)).toBeUndefined();
+  });
+});
+
+test('medians and agreement', () => {
+  expect([median([3, 1, 2]), median([4, 1, 3, 2])]).toEqual([2, 2.5]);
+  expect(agreement([[1, 2, 3], [4, 5]], [[1, 9, 3], [4, 5]])).toEqual({ rowsAlike: 1, rows: 2, tokensBeforeFirstDifference: 3, tokens: 5 });
+});
+
+test('rates under a cap: a run that did not come to decoding has none', () => {
+  expect(ratesOf({ rows: 4, promptTokens: 40, prefillSeconds: 2, decodedTokens: 12, decodeSeconds: 6 })).toEqual({ prefill: 20, decode: 2, step: 2 });
+  expect(ratesOf({ rows: 4, promptTokens: 40, prefilledTokens: 20, prefillSeconds: 2, decodedTokens: 0, decodeSeconds: 0 })).toEqual({ prefill: 10, decode: undefined, step: undefined });
+});
+
+describe('the table in the README', () => {
+  test('what stands between the markers is replaced, the rest stays', () => {
+    expect(replaceBetween('a\n<!-- t -->\nold\n<!-- /t -->\nb', 't', 'new\n')).toBe('a\n<!-- t -->\nnew\n<!-- /t -->\nb');
+    expect(() => replaceBetween('<!-- /t --> <!-- t -->', 't', '')).toThrow('expected both');
+  });
+
+  test('the README has the markers that bench/peers.mjs writes between', () => {
+    const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
+    expect(replaceBetween(readme, 'bench:peers', 'x').length).toBeLessThan(readme.length);
+  });
+});
