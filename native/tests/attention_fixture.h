@@ -34,11 +34,12 @@ struct AttentionCase {
   bool rounded;
   float keep = 1.0f;
   uint32_t denseBefore = 0;
+  Precision precision = Precision::Float32;
 
   std::string name() const {
     return std::string(cacheTypeName(layout.type)) + " heads " + std::to_string(heads) + "/" + std::to_string(layout.kvHeads) + " of " +
            std::to_string(layout.headDim) + ", pages of " + std::to_string(layout.pageTokens) + ", window " + std::to_string(window) +
-           (alibi ? rounded ? ", rounded alibi" : ", alibi" : "") + (keep < 1 ? ", keeping " + std::to_string(keep) : "");
+           (alibi ? rounded ? ", rounded alibi" : ", alibi" : "") + (keep < 1 ? ", keeping " + std::to_string(keep) : "") + (precision == Precision::Float32 ? "" : ", default precision");
   }
   std::vector<float> slopes() const {
     std::vector<float> values;
@@ -109,7 +110,7 @@ inline void runAttention(InstructionSet set, unsigned threads, const AttentionCa
   std::vector<Line> block(bytes / 64);
   std::memset(static_cast<void*>(block.data()), 0xff, bytes);
   Scratch scratch(block.data(), bytes);
-  attend({kernelsFor(set), pool, Precision::Default}, c.layout, shape, rows.data(), rows.size(), queryStride, outputStride, scratch);
+  attend({kernelsFor(set), pool, c.precision}, c.layout, shape, rows.data(), rows.size(), queryStride, outputStride, scratch);
 }
 
 // The whole row in one go.

@@ -21,6 +21,7 @@ AttentionCase randomCase(std::mt19937& random) {
   c.rounded = c.alibi && random() % 2;
   c.keep = random() % 3 == 0 ? 0.01f * static_cast<float>(1 + random() % 60) : 1.0f;
   c.denseBefore = oneOf(random, {0, 0, 3, 20});
+  c.precision = random() % 2 ? Precision::Default : Precision::Float32;
   return c;
 }
 
@@ -35,10 +36,11 @@ void expectSame(const std::vector<float>& a, const std::vector<float>& b, const 
 
 void expectRight(const AttentionCase& c, const TestRow& row, const std::vector<float>& outputs) {
   const std::vector<float> keys = asCached(c.layout, row.keys), values = asCached(c.layout, row.values);
+  const double tolerance = isQuantised(c.layout.type) && c.precision == Precision::Default ? 4e-4 : 4e-6;
   for (uint32_t position = 0; position < row.tokens; position++) {
     const std::vector<double> expected = referenceAttention(c, row, keys, values, position);
     for (size_t i = 0; i < expected.size(); i++)
-      ASSERT_NEAR(outputs[position * row.queryWidth + i], expected[i], 4e-6) << c.name() << ", position " << position << ", element " << i;
+      ASSERT_NEAR(outputs[position * row.queryWidth + i], expected[i], tolerance) << c.name() << ", position " << position << ", element " << i;
   }
 }
 

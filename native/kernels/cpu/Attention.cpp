@@ -15,6 +15,7 @@ struct Run {
   const AttentionRow* rows;
   size_t queryStride, outputStride;
   const Kernels& kernels;
+  bool exact;
   const size_t* firstBlock;  // [rowCount + 1]: blocks of queries before each row
   size_t rowCount;
   float* workspaces;
@@ -62,6 +63,7 @@ void attendOne(const Run& run, size_t index, unsigned worker) {
   task.window = run.shape.window;
   task.slopes = run.shape.alibiSlopes == nullptr ? nullptr : run.shape.alibiSlopes + kvHead * group;
   task.roundToBfloat16 = run.shape.alibiRoundToBfloat16;
+  task.exact = run.exact;
   task.keep = run.shape.keep;
   task.denseBefore = range.denseBefore;
   task.workspace = run.workspaces + worker * (run.workspaceFloats + run.sparseFloats);
@@ -104,7 +106,7 @@ void attend(const Compute& compute, const CacheLayout& layout, const AttentionSh
   }
   firstBlock[rowCount] = blocks;
 
-  const Run run = {layout, shape, rows, queryStride, outputStride, compute.kernels, firstBlock, rowCount, workspaces, dense, sparse};
+  const Run run = {layout, shape, rows, queryStride, outputStride, compute.kernels, compute.precision == Precision::Float32, firstBlock, rowCount, workspaces, dense, sparse};
   compute.pool.parallelFor(blocks * layout.kvHeads, [&run](size_t index, unsigned worker) { attendOne(run, index, worker); });
   scratch.release(mark);
 }

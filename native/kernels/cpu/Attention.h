@@ -42,6 +42,8 @@ struct AttentionRow {
 // Softmax online, one partial a page, pages merged in order of position: a query's result depends on itself, the keys and values that it sees
 // and pageTokens alone, bitwise. Slots that a query does not see may hold anything.
 // Parallel over rows, KV heads and blocks of queries; query heads that share a KV head share its loads.
+// With quantised caches queries and weights are rounded to 16 bits, relative to the largest of a group of elements or a page, which is far less than what
+// the cache has lost already; with Precision::Float32 to 23 bits, as good as float32.
 // Takes attentionScratchBytes() from scratch at most, and gives it back.
 void attend(const Compute& compute, const CacheLayout& layout, const AttentionShape& shape, const AttentionRow* rows, size_t rowCount,
             size_t queryStride, size_t outputStride, Scratch& scratch);
