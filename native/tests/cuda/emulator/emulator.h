@@ -140,6 +140,8 @@ T atomicMin(T* address, T value) {
   return old;
 }
 
+inline int min(int a, int b) { return a < b ? a : b; }
+inline int max(int a, int b) { return a > b ? a : b; }
 inline uint32_t __float_as_uint(float value) {
   uint32_t bits;
   memcpy(&bits, &value, 4);
