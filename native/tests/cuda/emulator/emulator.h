@@ -128,6 +128,12 @@ T atomicAdd(T* address, V value) {
   return old;
 }
 template <typename T>
+T atomicExch(T* address, T value) {
+  const T old = *address;
+  *address = value;
+  return old;
+}
+template <typename T>
 T atomicMax(T* address, T value) {
   const T old = *address;
   if (value > old) *address = value;
