@@ -123,16 +123,6 @@ TEST(Emulator, RefusesThreadsThatDoNotMeet) {
   expectError(Mistake::MissingLane, "waits in a warp operation for lanes that never come");
 }
 
-#if defined(SPILLWAY_RACES)
-// No order of threads shows it: only the race detector does.
-TEST(Emulator, FindsAnIncrementThatIsNotAtomic) {
-  const Planted kernel = [](Mistake mistake, const float*, float* y) { meet(testStream(), mistake, y); };
-  const Outcome outcome = outcomeOf(kernel, Mistake::PlainIncrement, 1, 64);
-  EXPECT_TRUE(emulator::detectsRaces());
-  EXPECT_NE(outcome.error.find("race"), std::string::npos) << outcome.error;
-}
-#endif
-
 // Copy in, compute, copy out on three streams, twice through one buffer: with all events every order gives the answer, without any one of them some do not.
 struct Pipeline {
   int missingEvent;  // -1: none

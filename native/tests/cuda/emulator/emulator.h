@@ -120,27 +120,28 @@ T __shfl_down_sync(unsigned mask, T value, unsigned delta) {
 inline unsigned __ballot_sync(unsigned mask, bool vote) { return spillway::emulator::ballot(mask, vote); }
 inline bool __any_sync(unsigned mask, bool vote) { return spillway::emulator::ballot(mask, vote) != 0; }
 
-// No fiber is interrupted between two instructions.
+// No fiber is interrupted between two instructions. The race detector does not see these accesses.
+#define SPILLWAY_ATOMIC __attribute__((no_sanitize_thread, noinline))
 template <typename T, typename V>
-T atomicAdd(T* address, V value) {
+SPILLWAY_ATOMIC T atomicAdd(T* address, V value) {
   const T old = *address;
   *address = static_cast<T>(old + value);
   return old;
 }
 template <typename T>
-T atomicExch(T* address, T value) {
+SPILLWAY_ATOMIC T atomicExch(T* address, T value) {
   const T old = *address;
   *address = value;
   return old;
 }
 template <typename T>
-T atomicMax(T* address, T value) {
+SPILLWAY_ATOMIC T atomicMax(T* address, T value) {
   const T old = *address;
   if (value > old) *address = value;
   return old;
 }
 template <typename T>
-T atomicMin(T* address, T value) {
+SPILLWAY_ATOMIC T atomicMin(T* address, T value) {
   const T old = *address;
   if (value < old) *address = value;
   return old;
@@ -175,6 +176,11 @@ enum cudaError_t {
   cudaErrorLaunchFailure = 719,
 };
 enum cudaMemcpyKind { cudaMemcpyHostToHost, cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice, cudaMemcpyDefault };
+struct cudaDeviceProp {
+  char name[256];
+  size_t totalGlobalMem;
+  int major, minor, multiProcessorCount;
+};
 constexpr unsigned cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2, cudaHostAllocDefault = 0;
 
 using cudaStream_t = spillway::emulator::Stream*;
@@ -202,4 +208,5 @@ cudaError_t cudaEventQuery(cudaEvent_t event);
 cudaError_t cudaDeviceSynchronize();
 cudaError_t cudaGetLastError();
 cudaError_t cudaGetDeviceCount(int* count);
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device);
 const char* cudaGetErrorString(cudaError_t error);

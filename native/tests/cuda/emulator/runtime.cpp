@@ -212,8 +212,13 @@ cudaError_t cudaDeviceSynchronize() {
 }
 cudaError_t cudaGetLastError() { return std::exchange(lastError, cudaSuccess); }
 cudaError_t cudaGetDeviceCount(int* count) {
-  if (devices == 0) return cudaErrorInsufficientDriver;
+  if (devices == 0) return lastError = cudaErrorInsufficientDriver;
   *count = devices;
+  return cudaSuccess;
+}
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
+  if (device < 0 || device >= devices) return lastError = cudaErrorInvalidValue;
+  *properties = {"emulator", deviceBytes, 9, 0, 1};
   return cudaSuccess;
 }
 const char* cudaGetErrorString(cudaError_t error) {
