@@ -1,4 +1,5 @@
 // Builds and runs the native tests: as they are, with the address and undefined-behaviour sanitizers, and the runtime's with the thread sanitizer.
+// The CUDA kernels' run on the processor, with the order of threads drawn from several seeds; cuda_race_tests are the same with a race detector.
 //   node scripts/test-native.mjs [--counts FILE] [--only plain|asan|tsan]
 // Prints a summary line; exits with 1 if a test fails. What cannot be built for want of GoogleTest or a sanitizer counts as skipped.
 // --counts: writes {"passed","failed","skipped"} as JSON, for CI to add up.
@@ -10,9 +11,11 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
-const all = ['runtime_tests', 'model_tests', 'kernel_tests'];
+const all = ['runtime_tests', 'model_tests', 'kernel_tests', 'cuda_tests'];
+// Seeds beyond the first find more in less time without a sanitizer.
+const seeds = { plain: { cuda_tests: '0,1,2', cuda_race_tests: '3' }, asan: { cuda_tests: '4' } };
 const configurations = [
-  { name: 'plain', sanitize: '', targets: all },
+  { name: 'plain', sanitize: '', targets: [...all, 'cuda_race_tests'] },
   { name: 'asan', sanitize: 'address,undefined', targets: all },
   { name: 'tsan', sanitize: 'thread', targets: ['runtime_tests'] },
 ];
@@ -26,8 +29,8 @@ if (chosen.length === 0) {
 const counts = { passed: 0, failed: 0, skipped: 0 };
 const environment = { ...process.env, UBSAN_OPTIONS: 'print_stacktrace=1', TSAN_OPTIONS: 'halt_on_error=1' };
 
-function run(command, args) {
-  return spawnSync(command, args, { cwd: root, encoding: 'utf8', env: environment, maxBuffer: 2 ** 28 });
+function run(command, args, extra = {}) {
+  return spawnSync(command, args, { cwd: root, encoding: 'utf8', env: { ...environment, ...extra }, maxBuffer: 2 ** 28 });
 }
 
 function output({ stdout, stderr }) {
@@ -67,7 +70,7 @@ function runTests(configuration, folder, target) {
   const report = join(folder, `${target}.json`);
   rmSync(report, { force: true });
   const args = ['--gtest_brief=1', `--gtest_output=json:${report}`];
-  let result = run(program, args);
+  let result = run(program, args, { SPILLWAY_CUDA_SEEDS: process.env.SPILLWAY_CUDA_SEEDS ?? seeds[configuration.name]?.[target] ?? '0' });
   // Older thread sanitizers stumble over address space that is laid out too randomly.
   if (configuration.name === 'tsan' && output(result).includes('unexpected memory mapping')) result = run('setarch', ['-R', program, ...args]);
   const outcome = readReport(report);

@@ -2,7 +2,9 @@
 #include <napi.h>
 
 #include <memory>
+#include <string>
 
+#include "../kernels/cuda/Devices.h"
 #include "../model/Runtime.h"
 #include "../runtime/Clock.h"
 #include "../runtime/Machine.h"
@@ -36,6 +38,16 @@ Napi::Value machine(const Napi::CallbackInfo& info) {
     object.Set("memoryBytes", static_cast<double>(facts.memoryBytes));
     object.Set("availableBytes", static_cast<double>(facts.availableBytes));
     object.Set("cacheBytes", caches);
+    Napi::Array gpus = Napi::Array::New(env);
+    for (const cuda::Gpu& gpu : cuda::listGpus()) {
+      Napi::Object entry = Napi::Object::New(env);
+      entry.Set("name", gpu.name);
+      entry.Set("memoryBytes", static_cast<double>(gpu.memoryBytes));
+      entry.Set("computeCapability", std::to_string(gpu.major) + "." + std::to_string(gpu.minor));
+      entry.Set("multiprocessors", gpu.multiprocessors);
+      gpus.Set(gpus.Length(), entry);
+    }
+    object.Set("gpus", gpus);
     return object;
   });
 }

@@ -38,6 +38,16 @@ export interface MachineFacts {
   /** What is free of it now. */
   readonly availableBytes: number;
   readonly cacheBytes: { readonly l1d: number; readonly l2: number; readonly l3: number };
+  /** NVIDIA GPUs, in CUDA's order; empty without a driver, and where the addon was built without CUDA. */
+  readonly gpus: readonly GpuFacts[];
+}
+
+export interface GpuFacts {
+  readonly name: string;
+  readonly memoryBytes: number;
+  /** Such as `9.0`. */
+  readonly computeCapability: string;
+  readonly multiprocessors: number;
 }
 
 export interface RuntimeOptions {

@@ -46,5 +46,10 @@ describe('loadAddon', () => {
     expect(machine.processors).toBeGreaterThanOrEqual(1);
     expect(machine.memoryBytes).toBeGreaterThanOrEqual(machine.availableBytes);
     expect(machine.availableBytes).toBeGreaterThan(0);
+    // Most machines that run this have none; asking must not fail there, with CUDA in the addon or without.
+    for (const gpu of machine.gpus) {
+      expect(gpu.memoryBytes).toBeGreaterThan(0);
+      expect(gpu.computeCapability).toMatch(/^\d+\.\d+$/);
+    }
   });
 });

@@ -1,0 +1,40 @@
+// y = x Wᵀ + b on the device. Weights lie as they do on the CPU and on disk, in panels of 16 outputs (kernels/cpu/panelLayout.h): a panel moves between
+// tiers as it is. All pointers are device memory.
+#pragma once
+#include "../cpu/WeightType.h"
+#include "gpu.h"
+
+namespace spillway::cuda {
+
+// panels: 16-byte aligned.
+struct DeviceMatrix {
+  WeightType type;
+  uint32_t outputs;
+  uint32_t inputs;
+  const uint8_t* panels;
+};
+
+// Rows as the tensor cores take them: halves, and a power of two by which each row was multiplied, so that its largest value lies in [2^14, 2^15)
+// and activations of any size keep 11 bits. Columns are filled up with zeros to a multiple of 32, and every eight of them stand in the
+// order 0, 2, 1, 3, 4, 6, 5, 7, which is how 4-bit and 8-bit weights come apart.
+struct HalfRows {
+  uint16_t* values;  // [rows, halfColumns(columns)], 16-byte aligned
+  float* factors;    // [rows]: what a product with the row is multiplied by; NaN where the row has a NaN or an infinity
+  size_t rows;
+  size_t columns;
+};
+inline size_t halfColumns(size_t columns) { return (columns + 31) / 32 * 32; }
+
+// x: [rows, stride].
+void prepareRows(cudaStream_t stream, const float* x, size_t stride, const HalfRows& to);
+
+// output[row][o] = factor * Σ weight * value + bias[o], on tensor cores: weights rounded to halves, sums in float.
+// Each of four warps sums every fourth chunk of the inputs, in order; the four sums are added in order: the same for any number of rows.
+// Weights beyond the range of a half (65504) become infinite. bias: [outputs] or null; output: [rows, outputStride], overwritten.
+void multiply(cudaStream_t stream, const DeviceMatrix& weights, const HalfRows& x, const float* bias, float* output, size_t outputStride);
+
+// The same in float arithmetic, weights exactly as the file's format defines them: for checking, slower. x: [rows, stride].
+void multiplyFloat(cudaStream_t stream, const DeviceMatrix& weights, const float* x, size_t rows, size_t stride, const float* bias, float* output,
+                   size_t outputStride);
+
+}  // namespace spillway::cuda

@@ -1,0 +1,195 @@
+#include "attentionTile.h"
+#include "tensorCore.h"
+
+namespace spillway::cuda {
+namespace {
+
+constexpr uint32_t kWarps = 4;
+constexpr uint32_t kThreads = kWarps * kWarp;
+constexpr uint32_t kQueries = 16 * kWarps;  // of a block: (token, head) pairs, heads of one KV head next to each other
+constexpr uint32_t kPad = 8;                // halves after each row in shared memory, so that rows fall on different banks
+
+struct Task {
+  CacheLayout layout;
+  AttentionShape shape;
+  const AttentionToken* tokens;
+  const AttentionRange* ranges;
+  const float* queries;
+  size_t queryStride;
+  float* outputs;
+  size_t outputStride;
+};
+
+template <int TileTokens>
+size_t sharedBytes(uint32_t headDim) {
+  return (kQueries * (headDim + kPad) + TileTokens * headDim + TileTokens * (headDim + kPad)) * sizeof(uint16_t);
+}
+
+// What a lane keeps: of two queries (rows group and group + 8 of its warp's 16), every fourth pair of columns.
+template <int TileTokens, int MostTiles>
+struct Lane {
+  float scores[TileTokens / 8][4];
+  float sums[MostTiles][4];
+  float maximum[2], sum[2];
+};
+
+// Masks, scales and exponentiates a tile's scores, and rescales what is there.
+template <int TileTokens, int MostTiles>
+__device__ __forceinline__ void softmaxTile(const Task& task, Lane<TileTokens, MostTiles>& lane, const uint32_t position[2], const uint32_t head[2], uint32_t first,
+                                            uint32_t part) {
+#pragma unroll
+  for (int row = 0; row < 2; row++) {
+    const uint32_t begin = firstVisible(task.shape, position[row]);
+    float highest = lane.maximum[row];
+#pragma unroll
+    for (int tile = 0; tile < TileTokens / 8; tile++)
+#pragma unroll
+      for (int i = 0; i < 2; i++) {
+        const uint32_t key = first + 8 * tile + 2 * part + i;
+        float& score = lane.scores[tile][2 * row + i];
+        score = key >= begin && key <= position[row] ? finishScore(task.shape, head[row], score, key, position[row]) : kHidden;
+        highest = fmaxf(highest, score);
+      }
+    highest = fmaxf(highest, __shfl_xor_sync(kAllLanes, highest, 1));
+    highest = fmaxf(highest, __shfl_xor_sync(kAllLanes, highest, 2));
+    const float factor = expf(lane.maximum[row] - highest);
+    lane.maximum[row] = highest;
+    float total = 0;
+#pragma unroll
+    for (int tile = 0; tile < TileTokens / 8; tile++)
+#pragma unroll
+      for (int i = 0; i < 2; i++) {
+        float& score = lane.scores[tile][2 * row + i];
+        score = expf(score - highest);
+        total += score;
+      }
+    lane.sum[row] = fmaf(lane.sum[row], factor, total);
+#pragma unroll
+    for (int tile = 0; tile < MostTiles; tile++)
+#pragma unroll
+      for (int i = 0; i < 2; i++) lane.sums[tile][2 * row + i] *= factor;
+  }
+}
+
+// A block takes 64 queries of one range and KV head, a warp 16 of them. MostTiles: eighths of the head's elements that a lane has room for.
+template <int TileTokens, int MostTiles>
+__global__ __launch_bounds__(kThreads) void attendRangesKernel(Task task) {
+  const uint32_t headDim = task.layout.headDim, group = task.shape.heads / task.layout.kvHeads, kvHead = blockIdx.y;
+  const AttentionRange range = task.ranges[blockIdx.z];
+  const uint32_t firstQuery = blockIdx.x * kQueries, queryCount = range.tokens * group;
+  if (firstQuery >= queryCount) return;
+  const AttentionToken start = task.tokens[range.firstToken];
+  const HeadPages pages = headPages(task.layout, start.pages, kvHead);
+  uint16_t* queries = sharedAs<uint16_t>();  // [kQueries][headDim + kPad]
+  uint16_t* keys = queries + kQueries * (headDim + kPad);
+  uint16_t* values = keys + TileTokens * headDim;  // [TileTokens][headDim + kPad]
+  const uint32_t stride = headDim + kPad;
+
+  const uint32_t lastQuery = firstQuery + kQueries < queryCount ? firstQuery + kQueries - 1 : queryCount - 1;
+  const uint32_t begin = firstVisible(task.shape, start.position + firstQuery / group), end = start.position + lastQuery / group + 1;
+  const uint32_t firstTile = begin / TileTokens * TileTokens;
+  fetchKeys(pages, firstTile, TileTokens, begin, end, reinterpret_cast<uint8_t*>(keys));
+  commitCopies();
+  for (uint32_t i = threadIdx.x; i < kQueries * headDim; i += kThreads) {
+    const uint32_t query = firstQuery + i / headDim;
+    const size_t token = range.firstToken + query / group, head = kvHead * group + query % group;
+    const float value = query < queryCount ? task.queries[token * task.queryStride + head * headDim + i % headDim] : 0.0f;
+    queries[i / headDim * stride + i % headDim] = toHalf(value);
+  }
+
+  const uint32_t warp = threadIdx.x / kWarp, laneIndex = threadIdx.x % kWarp, row = laneIndex / 4, part = laneIndex % 4;
+  // Rows of addresses for loadMatricesTransposed: lane 8 m + r asks for row r of matrix m; odd matrices are the lower eight rows of k, the upper two the next columns.
+  const uint32_t matrixRow = laneIndex % 8 + laneIndex / 8 % 2 * 8, matrixColumn = laneIndex / 16 * 8;
+  uint32_t position[2], head[2];
+  for (int i = 0; i < 2; i++) {
+    const uint32_t query = min(static_cast<int>(firstQuery + 16 * warp + row + 8 * i), static_cast<int>(lastQuery));
+    position[i] = start.position + query / group;
+    head[i] = kvHead * group + query % group;
+  }
+  Lane<TileTokens, MostTiles> lane = {{}, {}, {kLowest, kLowest}, {0, 0}};
+
+  for (uint32_t first = firstTile; first < end; first += TileTokens) {
+    fetchValues(pages, first, TileTokens, begin, end, reinterpret_cast<uint8_t*>(values), stride * sizeof(uint16_t));
+    commitCopies();
+    waitForCopies<1>();
+    __syncthreads();
+
+#pragma unroll
+    for (int tile = 0; tile < TileTokens / 8; tile++)
+#pragma unroll
+      for (int i = 0; i < 4; i++) lane.scores[tile][i] = 0;
+#pragma unroll 2
+    for (uint32_t d = 0; d < headDim; d += 16) {
+      uint32_t a[4];
+#pragma unroll
+      for (int i = 0; i < 4; i++) a[i] = *reinterpret_cast<const uint32_t*>(queries + (16 * warp + row + i % 2 * 8) * stride + d + 2 * part + i / 2 * 8);
+#pragma unroll
+      for (int block = 0; block < TileTokens / 16; block++) {
+        uint32_t b[4];
+        loadMatricesTransposed(b, keys + (block * headDim + d + matrixRow) * kKeyBlock + matrixColumn);
+        mma16x8x16(lane.scores[2 * block], a, b);
+        mma16x8x16(lane.scores[2 * block + 1], a, b + 2);
+      }
+    }
+    __syncthreads();
+    if (first + TileTokens < end) fetchKeys(pages, first + TileTokens, TileTokens, begin, end, reinterpret_cast<uint8_t*>(keys));
+    commitCopies();
+
+    softmaxTile(task, lane, position, head, first, part);
+    waitForCopies<1>();
+    __syncthreads();
+#pragma unroll
+    for (int block = 0; block < TileTokens / 16; block++) {
+      const auto& low = lane.scores[2 * block];
+      const auto& high = lane.scores[2 * block + 1];
+      const uint32_t a[4] = {packHalves(low[0], low[1]), packHalves(low[2], low[3]), packHalves(high[0], high[1]), packHalves(high[2], high[3])};
+#pragma unroll
+      for (int tile = 0; tile < MostTiles; tile += 2) {
+        if (8 * tile >= static_cast<int>(headDim)) continue;
+        uint32_t b[4];
+        loadMatricesTransposed(b, values + (16 * block + matrixRow) * stride + 8 * tile + matrixColumn);
+        mma16x8x16(lane.sums[tile], a, b);
+        mma16x8x16(lane.sums[tile + 1], a, b + 2);
+      }
+    }
+    __syncthreads();
+  }
+  waitForCopies<0>();
+
+#pragma unroll
+  for (int i = 0; i < 2; i++) {
+    float sum = lane.sum[i];
+    sum += __shfl_xor_sync(kAllLanes, sum, 1);
+    sum += __shfl_xor_sync(kAllLanes, sum, 2);
+    const uint32_t query = firstQuery + 16 * warp + row + 8 * i;
+    if (query >= queryCount) continue;
+    float* to = task.outputs + (range.firstToken + query / group) * task.outputStride + size_t{head[i]} * headDim;
+#pragma unroll
+    for (int tile = 0; tile < MostTiles; tile++) {
+      if (8 * tile >= static_cast<int>(headDim)) continue;
+      to[8 * tile + 2 * part] = lane.sums[tile][2 * i] / sum;
+      to[8 * tile + 2 * part + 1] = lane.sums[tile][2 * i + 1] / sum;
+    }
+  }
+}
+
+template <int TileTokens, int MostTiles>
+void run(cudaStream_t stream, const Task& task, size_t rangeCount, uint32_t mostTokens) {
+  const uint32_t group = task.shape.heads / task.layout.kvHeads;
+  const dim3 grid(divideUp(size_t{mostTokens} * group, kQueries), task.layout.kvHeads, static_cast<unsigned>(rangeCount));
+  launch("attendRanges", attendRangesKernel<TileTokens, MostTiles>, grid, kThreads, sharedBytes<TileTokens>(task.layout.headDim), stream, task);
+}
+
+}  // namespace
+
+bool hasRangeAttention(const CacheLayout& layout) { return layout.type == CacheType::F16 && layout.headDim % 16 == 0 && layout.headDim <= 256; }
+
+void attendRanges(cudaStream_t stream, const CacheLayout& layout, const AttentionShape& shape, const AttentionToken* tokens, const AttentionRange* ranges,
+                  size_t rangeCount, uint32_t mostTokens, const float* queries, size_t queryStride, float* outputs, size_t outputStride) {
+  const Task task = {layout, shape, tokens, ranges, queries, queryStride, outputs, outputStride};
+  if (layout.headDim <= 64) return run<64, 8>(stream, task, rangeCount, mostTokens);
+  if (layout.headDim <= 128) return run<64, 16>(stream, task, rangeCount, mostTokens);
+  run<32, 32>(stream, task, rangeCount, mostTokens);
+}
+
+}  // namespace spillway::cuda

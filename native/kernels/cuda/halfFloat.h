@@ -1,0 +1,54 @@
+// Half-precision floats in a kernel, as bits: conversions, and products of two at a time.
+#pragma once
+#include "gpu.h"
+#if !defined(__CUDACC__)
+#include "../cpu/floatFormats.h"
+#endif
+
+namespace spillway::cuda {
+
+__device__ __forceinline__ float fromHalf(uint16_t bits) {
+#if defined(__CUDA_ARCH__)
+  float value;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
+  return value;
+#elif defined(__CUDACC__)
+  return bits;
+#else
+  return halfToFloat(bits);
+#endif
+}
+
+// To nearest even; 65520 and more become infinity.
+__device__ __forceinline__ uint16_t toHalf(float value) {
+#if defined(__CUDA_ARCH__)
+  uint16_t bits;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+  return bits;
+#elif defined(__CUDACC__)
+  return static_cast<uint16_t>(value);
+#else
+  return floatToHalf(value);
+#endif
+}
+
+__device__ __forceinline__ uint32_t packHalves(float low, float high) { return static_cast<uint32_t>(toHalf(high)) << 16 | toHalf(low); }
+
+// a * b + c for both halves of the words, each rounded once.
+__device__ __forceinline__ uint32_t fmaHalves(uint32_t a, uint32_t b, uint32_t c) {
+#if defined(__CUDA_ARCH__)
+  uint32_t result;
+  asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(result) : "r"(a), "r"(b), "r"(c));
+  return result;
+#elif defined(__CUDACC__)
+  return a + b + c;
+#else
+  // The product of two halves is exact in float. Its sum with a third is rounded twice here: that may differ from the device in a tie's last bit.
+  const auto part = [](uint32_t x, int shift) { return halfToFloat(static_cast<uint16_t>(x >> shift)); };
+  return packHalves(part(a, 0) * part(b, 0) + part(c, 0), part(a, 16) * part(b, 16) + part(c, 16));
+#endif
+}
+
+__device__ __forceinline__ float fromBfloat16(uint16_t bits) { return __uint_as_float(static_cast<uint32_t>(bits) << 16); }
+
+}  // namespace spillway::cuda

@@ -1,0 +1,30 @@
+#include "Attention.h"
+
+namespace spillway::cuda {
+namespace {
+
+// A block a query. Parts in order; each weighs exp(its maximum - the largest of all).
+__global__ void mergePartialsKernel(AttentionPartials partials, uint32_t heads, uint32_t headDim, float* outputs, size_t outputStride) {
+  const size_t query = size_t{blockIdx.x} * heads + blockIdx.y;
+  const AttentionPartial* weights = partials.weights + query * partials.parts;
+  const float* values = partials.values + query * partials.parts * headDim;
+  float maximum = -3.402823466e+38f, sum = 0;
+  for (uint32_t part = 0; part < partials.parts; part++)
+    if (weights[part].sum != 0) maximum = fmaxf(maximum, weights[part].maximum);
+  for (uint32_t part = 0; part < partials.parts; part++)
+    if (weights[part].sum != 0) sum = fmaf(weights[part].sum, expf(weights[part].maximum - maximum), sum);
+  for (uint32_t d = threadIdx.x; d < headDim; d += blockDim.x) {
+    float total = 0;
+    for (uint32_t part = 0; part < partials.parts; part++)
+      if (weights[part].sum != 0) total = fmaf(values[size_t{part} * headDim + d], expf(weights[part].maximum - maximum), total);
+    outputs[blockIdx.x * outputStride + blockIdx.y * headDim + d] = total / sum;
+  }
+}
+
+}  // namespace
+
+void mergePartials(cudaStream_t stream, const AttentionPartials& partials, size_t tokens, uint32_t heads, uint32_t headDim, float* outputs, size_t outputStride) {
+  launch("mergePartials", mergePartialsKernel, dim3(static_cast<unsigned>(tokens), heads), 128, 0, stream, partials, heads, headDim, outputs, outputStride);
+}
+
+}  // namespace spillway::cuda

@@ -1,0 +1,226 @@
+// Attention over pages that the CPU has written, against the CPU's attention; storing, against the CPU's pages.
+#include "../../kernels/cuda/Attention.h"
+
+#include <algorithm>
+
+#include "../attention_fixture.h"
+#include "fixture.h"
+
+namespace spillway::cuda {
+namespace {
+
+// Several rows' pages, tokens and queries on the device.
+class RowsOnDevice {
+ public:
+  RowsOnDevice(const AttentionCase& c, std::vector<TestRow>& rows) : case_(c) {
+    const size_t pageBytes = cachePageBytes(c.layout);
+    for (TestRow& row : rows) {
+      row.store(kernelsFor(bestInstructionSet()), row.tokens);
+      std::vector<const uint8_t*> table;
+      for (const uint8_t* page : row.pages) {
+        pages.emplace_back(std::vector<uint8_t>(page, page + pageBytes));
+        table.push_back(pages.back().get());
+      }
+      tables.emplace_back(table);
+    }
+  }
+  std::vector<uint8_t> page(size_t index) const { return pages[index].values(); }
+
+  // Outputs of tokens [first, first + count) of each row, rows one after another.
+  struct Part {
+    size_t row;
+    uint32_t first, count;
+  };
+  std::vector<float> attend(std::vector<TestRow>& rows, const std::vector<Part>& parts, bool ranges, bool inPlace = false) const {
+    std::vector<AttentionToken> tokens;
+    std::vector<AttentionRange> spans;
+    std::vector<float> queries;
+    uint32_t longest = 0, last = 0;
+    const size_t width = rows[0].queryWidth;
+    for (const Part& part : parts) {
+      spans.push_back({static_cast<uint32_t>(tokens.size()), part.count});
+      longest = std::max(longest, part.count);
+      last = std::max(last, part.first + part.count - 1);
+      for (uint32_t i = 0; i < part.count; i++) tokens.push_back({tables[part.row].get(), part.first + i});
+      const auto from = rows[part.row].queries.begin() + static_cast<long>(part.first * width);
+      queries.insert(queries.end(), from, from + static_cast<long>(part.count * width));
+    }
+    const std::vector<float> slopeValues = case_.slopes();
+    const DeviceArray<float> slopes(slopeValues), in(queries), out(queries.size());
+    const DeviceArray<AttentionToken> tokenArray(tokens);
+    const AttentionShape shape = {case_.heads, 1.0f / std::sqrt(static_cast<float>(case_.layout.headDim)), case_.window, case_.alibi ? slopes.get() : nullptr, case_.rounded};
+    float* to = inPlace ? in.get() : out.get();
+    if (ranges) {
+      const DeviceArray<AttentionRange> rangeArray(spans);
+      attendRanges(testStream(), case_.layout, shape, tokenArray.get(), rangeArray.get(), spans.size(), longest, in.get(), width, to, width);
+      check(cudaStreamSynchronize(testStream()), "synchronize");
+    } else {
+      const uint32_t partCount = attentionParts(last);
+      const DeviceArray<AttentionPartial> weights(tokens.size() * case_.heads * partCount);
+      const DeviceArray<float> values(tokens.size() * case_.heads * partCount * case_.layout.headDim);
+      attendTokens(testStream(), case_.layout, shape, tokenArray.get(), tokens.size(), in.get(), width, to, width, {weights.get(), values.get(), partCount});
+      check(cudaStreamSynchronize(testStream()), "synchronize");
+    }
+    return (inPlace ? in : out).values();
+  }
+
+ private:
+  AttentionCase case_;
+  std::vector<DeviceArray<uint8_t>> pages;
+  std::vector<DeviceArray<const uint8_t*>> tables;
+};
+
+std::vector<float> slice(const std::vector<float>& all, size_t first, size_t count) { return {all.begin() + static_cast<long>(first), all.begin() + static_cast<long>(first + count)}; }
+
+// The shapes of families that there are, and edges: one head for all, heads of no round size, pages of 16, windows, slopes.
+const AttentionCase kCases[] = {
+    {{CacheType::F16, 2, 64, 32}, 2, 0, false, false},   {{CacheType::F16, 3, 64, 64}, 9, 0, false, false},  {{CacheType::F16, 1, 128, 16}, 8, 0, false, false},
+    {{CacheType::F16, 1, 32, 48}, 11, 20, false, false}, {{CacheType::F16, 2, 80, 32}, 4, 0, true, false},   {{CacheType::F16, 1, 64, 16}, 2, 0, true, true},
+    {{CacheType::F16, 1, 256, 32}, 3, 33, true, false},  {{CacheType::F16, 1, 10, 16}, 3, 0, false, false},  {{CacheType::F16, 1, 512, 16}, 1, 0, false, false},
+    {{CacheType::F32, 2, 48, 32}, 4, 0, false, false},   {{CacheType::F32, 1, 300, 16}, 2, 17, false, false}, {{CacheType::F32, 1, 33, 64}, 1, 0, true, false},
+};
+
+class CudaAttention : public testing::TestWithParam<AttentionCase> {
+ protected:
+  // Scores of the CPU's own kernel over the same pages.
+  std::vector<float> expected(TestRow& row) const { return attendWhole(bestInstructionSet(), 1, GetParam(), row); }
+};
+
+TEST_P(CudaAttention, DecodingAgreesWithTheCpuAndATokenAloneHasTheSameBits) {
+  const AttentionCase& c = GetParam();
+  std::vector<TestRow> rows;
+  rows.emplace_back(c, 530, 1);  // three parts
+  rows.emplace_back(c, 37, 2);
+  const std::vector<RowsOnDevice::Part> parts = {{0, 529, 1}, {1, 36, 1}, {0, 0, 1}, {0, 255, 2}, {1, 15, 2}};
+  const RowsOnDevice device(c, rows);
+  const std::vector<float> first = expected(rows[0]), second = expected(rows[1]);
+  const size_t width = rows[0].queryWidth;
+  std::vector<float> wanted;
+  for (const auto& part : parts) {
+    const std::vector<float> some = slice(part.row == 0 ? first : second, part.first * width, part.count * width);
+    wanted.insert(wanted.end(), some.begin(), some.end());
+  }
+  underEverySeed([&] {
+    const std::vector<float> outputs = device.attend(rows, parts, false);
+    expectClose(outputs, wanted, 2e-6f, 2e-5f, c.name());
+    expectSame(device.attend(rows, {{0, 256, 1}}, false), slice(outputs, 4 * width, width), "alone");
+    expectSame(device.attend(rows, {{1, 36, 1}, {1, 16, 1}}, false, true), [&] {
+      std::vector<float> both = slice(outputs, width, width);
+      const std::vector<float> other = slice(outputs, 6 * width, width);
+      both.insert(both.end(), other.begin(), other.end());
+      return both;
+    }(), "in place");
+  });
+}
+
+TEST_P(CudaAttention, PromptsAgreeWithTheCpuInOneGoAndInChunks) {
+  const AttentionCase& c = GetParam();
+  if (!hasRangeAttention(c.layout)) {
+    EXPECT_TRUE(c.layout.type == CacheType::F32 || c.layout.headDim % 16 != 0 || c.layout.headDim > 256);
+    return;
+  }
+  std::vector<TestRow> rows;
+  rows.emplace_back(c, 100, 3);
+  rows.emplace_back(c, 21, 4);
+  const RowsOnDevice device(c, rows);
+  const size_t width = rows[0].queryWidth;
+  std::vector<float> wanted = expected(rows[0]);
+  const std::vector<float> second = expected(rows[1]);
+  wanted.insert(wanted.end(), second.begin(), second.end());
+  underEverySeed([&] {
+    const std::vector<float> outputs = device.attend(rows, {{0, 0, 100}, {1, 0, 21}}, true);
+    // Queries and weights lose 2^-11.
+    expectClose(outputs, wanted, 6e-3f, 4e-3f, c.name());
+    expectSame(device.attend(rows, {{0, 70, 30}, {0, 7, 1}}, true), [&] {
+      std::vector<float> both = slice(outputs, 70 * width, 30 * width);
+      const std::vector<float> other = slice(outputs, 7 * width, width);
+      both.insert(both.end(), other.begin(), other.end());
+      return both;
+    }(), "in chunks");
+  });
+}
+
+TEST_P(CudaAttention, StoredTokensHaveTheCpusBytes) {
+  const AttentionCase& c = GetParam();
+  const uint32_t tokens = c.layout.pageTokens + 5;
+  TestRow row(c, tokens, 5);
+  row.keys[3] = 1e6f;  // beyond the range of a half
+  row.values[4] = -1e6f;
+  row.keys[5] = std::numeric_limits<float>::infinity();
+  row.store(kernelsFor(bestInstructionSet()), tokens);
+  const size_t pageBytes = cachePageBytes(c.layout);
+  underEverySeed([&] {
+    const DeviceArray<uint8_t> first(std::vector<uint8_t>(pageBytes, 0xff)), second(std::vector<uint8_t>(pageBytes, 0xff));
+    const DeviceArray<const uint8_t*> table({first.get(), second.get()});
+    std::vector<AttentionToken> list;
+    for (uint32_t i = 0; i < tokens; i++) list.push_back({table.get(), i});
+    const DeviceArray<AttentionToken> at(list);
+    const DeviceArray<float> keys(row.keys), values(row.values);
+    storeTokens(testStream(), c.layout, at.get(), tokens, keys.get(), values.get(), row.keyWidth);
+    EXPECT_TRUE(std::equal(row.pages[0], row.pages[0] + pageBytes, first.values().begin()));
+    EXPECT_TRUE(std::equal(row.pages[1], row.pages[1] + pageBytes, second.values().begin()));
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, CudaAttention, testing::ValuesIn(kCases));
+
+TEST(CudaAttentionPages, OutsideTheWindowAreNotTouched) {
+  const AttentionCase c = {{CacheType::F16, 1, 64, 16}, 2, 10, false, false};
+  std::vector<TestRow> rows;
+  rows.emplace_back(c, 100, 6);
+  const std::vector<float> wanted = slice(attendWhole(bestInstructionSet(), 1, c, rows[0]), 96 * rows[0].queryWidth, 4 * rows[0].queryWidth);
+  std::vector<TestRow> holes;
+  holes.push_back(std::move(rows[0]));
+  RowsOnDevice device(c, holes);
+  std::vector<const uint8_t*> table = {nullptr, nullptr, nullptr, nullptr, nullptr};
+  for (size_t i = 5; i < holes[0].pages.size(); i++) table.push_back(holes[0].pages[i]);
+  // The emulated device reads the host's pages; null ones would crash.
+  const DeviceArray<const uint8_t*> pages(table);
+  const DeviceArray<AttentionToken> tokens({{pages.get(), 96}, {pages.get(), 97}, {pages.get(), 98}, {pages.get(), 99}});
+  const DeviceArray<float> queries(slice(holes[0].queries, 96 * holes[0].queryWidth, 4 * holes[0].queryWidth)), outputs(wanted.size());
+  const AttentionShape shape = {2, 0.125f, 10, nullptr, false};
+  const DeviceArray<AttentionPartial> weights(8);
+  const DeviceArray<float> values(8 * 64);
+  attendTokens(testStream(), c.layout, shape, tokens.get(), 4, queries.get(), 128, outputs.get(), 128, {weights.get(), values.get(), 1});
+  expectClose(outputs.values(), wanted, 2e-6f, 2e-5f, "tokens");
+  const DeviceArray<AttentionRange> range(std::vector<AttentionRange>{{0, 4}});
+  attendRanges(testStream(), c.layout, shape, tokens.get(), range.get(), 1, 4, queries.get(), 128, outputs.get(), 128);
+  expectClose(outputs.values(), wanted, 3e-3f, 3e-3f, "ranges");
+}
+
+// Keys here and there: what two places have computed of a query merges to what one place would have.
+TEST(CudaMergePartials, WeighsPartsByTheirLogSumExp) {
+  const uint32_t headDim = 40, parts = 4;
+  const size_t queries = 6;
+  const std::vector<float> scores = normalNumbers(queries * parts, 7, 30), values = normalNumbers(queries * parts * headDim, 8);
+  std::vector<AttentionPartial> weights;
+  for (size_t i = 0; i < scores.size(); i++) weights.push_back({scores[i], i % 5 == 1 ? 0.0f : 1.0f + static_cast<float>(i % 3)});
+  std::vector<float> all = values;
+  for (size_t i = 0; i < scores.size(); i++)
+    if (weights[i].sum == 0) {
+      weights[i].maximum = -3e38f;
+      for (size_t d = 0; d < headDim; d++) all[i * headDim + d] = std::numeric_limits<float>::quiet_NaN();  // never read
+    }
+  std::vector<float> expected;
+  for (size_t query = 0; query < queries; query++)
+    for (size_t d = 0; d < headDim; d++) {
+      double total = 0, sum = 0, highest = -1e300;
+      for (size_t i = query * parts; i < (query + 1) * parts; i++)
+        if (weights[i].sum != 0) highest = std::max(highest, static_cast<double>(weights[i].maximum));
+      for (size_t i = query * parts; i < (query + 1) * parts; i++) {
+        if (weights[i].sum == 0) continue;
+        total += std::exp(weights[i].maximum - highest) * all[i * headDim + d];
+        sum += std::exp(weights[i].maximum - highest) * weights[i].sum;
+      }
+      expected.push_back(static_cast<float>(total / sum));
+    }
+  underEverySeed([&] {
+    const DeviceArray<AttentionPartial> w(weights);
+    const DeviceArray<float> v(all), out(queries * headDim);
+    mergePartials(testStream(), {w.get(), v.get(), parts}, 2, 3, headDim, out.get(), 3 * headDim);
+    expectClose(out.values(), expected, 1e-6f, 5e-6f, "merge");
+  });
+}
+
+}  // namespace
+}  // namespace spillway::cuda

@@ -1,0 +1,235 @@
+// The runtime's calls. Memory has the exact size that was asked for and begins as all ones (NaN); streams queue closures that run when somebody waits.
+#include <stdlib.h>
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "internal.h"
+
+// What has been recorded last: a stream that waits for the event waits for this record.
+struct spillway_emulator_event {
+  std::shared_ptr<bool> record = std::make_shared<bool>(true);
+};
+
+namespace spillway::emulator {
+
+struct Task {
+  std::function<void()> run;
+  std::shared_ptr<bool> waitsFor;  // null, or what must be true before
+};
+
+struct Stream {
+  std::deque<Task> tasks;
+};
+
+namespace {
+
+struct Memory {
+  size_t bytes;
+  bool pinned;
+};
+
+std::map<void*, Memory> allocations;
+std::vector<std::unique_ptr<Stream>> streams;
+size_t deviceBytes = size_t{1} << 30;
+int devices = 1;
+cudaError_t lastError = cudaSuccess;
+
+size_t bytesInUse(bool pinned) {
+  size_t sum = 0;
+  for (const auto& [pointer, memory] : allocations) sum += memory.pinned == pinned ? memory.bytes : 0;
+  return sum;
+}
+
+cudaError_t allocate(void** pointer, size_t bytes, bool pinned) {
+  if (!pinned && bytesInUse(false) + bytes > deviceBytes) return lastError = cudaErrorMemoryAllocation;
+  if (posix_memalign(pointer, 256, bytes) != 0) return lastError = cudaErrorMemoryAllocation;
+  memset(*pointer, 0xff, bytes);
+  allocations[*pointer] = {bytes, pinned};
+  noteMemory(*pointer, bytes);
+  return cudaSuccess;
+}
+
+// As on the device, work that is under way may use the memory: it is finished first.
+cudaError_t release(void* pointer, bool pinned) {
+  if (pointer == nullptr) return cudaSuccess;
+  const auto found = allocations.find(pointer);
+  if (found == allocations.end() || found->second.pinned != pinned) return lastError = cudaErrorInvalidValue;
+  drain(nullptr);
+  forgetMemory(pointer);
+  allocations.erase(found);
+  free(pointer);
+  return cudaSuccess;
+}
+
+bool runnable(const Stream& stream) { return !stream.tasks.empty() && (stream.tasks.front().waitsFor == nullptr || *stream.tasks.front().waitsFor); }
+
+// Runs one task of any stream that has one to run; false if there is none.
+bool runOne() {
+  std::vector<Stream*> candidates;
+  for (const auto& stream : streams)
+    if (runnable(*stream)) candidates.push_back(stream.get());
+  if (candidates.empty()) return false;
+  Stream* stream = candidates[draw(candidates.size())];
+  const Task task = std::move(stream->tasks.front());
+  stream->tasks.pop_front();
+  task.run();
+  return true;
+}
+
+void runUntil(const std::function<bool()>& finished) {
+  while (!finished())
+    if (!runOne()) throw KernelError("streams wait for events that nothing will record");
+}
+
+bool allIdle() {
+  for (const auto& stream : streams)
+    if (!stream->tasks.empty()) return false;
+  return true;
+}
+
+// Work without a stream waits for all other work, and is done at once.
+void enqueue(Stream* stream, std::function<void()> run, std::shared_ptr<bool> waitsFor = nullptr) {
+  if (stream != nullptr) {
+    stream->tasks.push_back({std::move(run), std::move(waitsFor)});
+    return;
+  }
+  drain(nullptr);
+  run();
+}
+
+}  // namespace
+
+void drain(Stream* stream) {
+  runUntil([stream] { return stream == nullptr ? allIdle() : stream->tasks.empty(); });
+}
+
+void launch(const char* name, dim3 grid, dim3 block, size_t sharedBytes, Stream* stream, std::function<void()> thread) {
+  const size_t threads = size_t{block.x} * block.y * block.z;
+  const bool fits = threads > 0 && threads <= 1024 && grid.x > 0 && grid.y > 0 && grid.z > 0 && grid.y <= 65535 && grid.z <= 65535 && sharedBytes <= 99 * 1024;
+  if (!fits) {
+    lastError = cudaErrorInvalidConfiguration;
+    return;
+  }
+  enqueue(stream, [=] { runGrid(name, grid, block, sharedBytes, thread); });
+}
+
+void setDeviceBytes(size_t bytes) { deviceBytes = bytes; }
+size_t deviceBytesInUse() { return bytesInUse(false); }
+size_t pinnedBytesInUse() { return bytesInUse(true); }
+void setDevices(int count) { devices = count; }
+void abandonStreams() {
+  for (const auto& stream : streams) stream->tasks.clear();
+}
+
+}  // namespace spillway::emulator
+
+using namespace spillway::emulator;
+
+cudaError_t cudaMalloc(void** pointer, size_t bytes) { return allocate(pointer, bytes, false); }
+cudaError_t cudaFree(void* pointer) { return release(pointer, false); }
+cudaError_t cudaHostAlloc(void** pointer, size_t bytes, unsigned) { return allocate(pointer, bytes, true); }
+cudaError_t cudaFreeHost(void* pointer) { return release(pointer, true); }
+
+cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
+  *total = deviceBytes;
+  *free = deviceBytes - bytesInUse(false);
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind) {
+  enqueue(nullptr, [=] { memcpy(to, from, bytes); });
+  return cudaSuccess;
+}
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind, cudaStream_t stream) {
+  enqueue(stream, [=] { memcpy(to, from, bytes); });
+  return cudaSuccess;
+}
+cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream) {
+  enqueue(stream, [=] { memset(to, value, bytes); });
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
+  streams.push_back(std::make_unique<Stream>());
+  *stream = streams.back().get();
+  return cudaSuccess;
+}
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  drain(stream);
+  for (size_t i = 0; i < streams.size(); i++)
+    if (streams[i].get() == stream) {
+      streams.erase(streams.begin() + static_cast<std::ptrdiff_t>(i));
+      return cudaSuccess;
+    }
+  return lastError = cudaErrorInvalidValue;
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  drain(stream);
+  return cudaSuccess;
+}
+// A question lets some of the work go on, as time does.
+cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  runOne();
+  return stream->tasks.empty() ? cudaSuccess : cudaErrorNotReady;
+}
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  enqueue(stream, [] {}, event->record);
+  return cudaSuccess;
+}
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, void (*function)(void*), void* data) {
+  enqueue(stream, [=] { function(data); });
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+  *event = new spillway_emulator_event();
+  return cudaSuccess;
+}
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  delete event;
+  return cudaSuccess;
+}
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  event->record = std::make_shared<bool>(false);
+  enqueue(stream, [record = event->record] { *record = true; });
+  return cudaSuccess;
+}
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  runUntil([event] { return *event->record; });
+  return cudaSuccess;
+}
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  runOne();
+  return *event->record ? cudaSuccess : cudaErrorNotReady;
+}
+
+cudaError_t cudaDeviceSynchronize() {
+  drain(nullptr);
+  return cudaSuccess;
+}
+cudaError_t cudaGetLastError() { return std::exchange(lastError, cudaSuccess); }
+cudaError_t cudaGetDeviceCount(int* count) {
+  if (devices == 0) return lastError = cudaErrorInsufficientDriver;
+  *count = devices;
+  return cudaSuccess;
+}
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
+  if (device < 0 || device >= devices) return lastError = cudaErrorInvalidValue;
+  *properties = {"emulator", deviceBytes, 9, 0, 1};
+  return cudaSuccess;
+}
+const char* cudaGetErrorString(cudaError_t error) {
+  switch (error) {
+    case cudaSuccess: return "no error";
+    case cudaErrorInvalidValue: return "invalid argument";
+    case cudaErrorMemoryAllocation: return "out of memory";
+    case cudaErrorInvalidConfiguration: return "invalid configuration argument";
+    case cudaErrorNoDevice: return "no CUDA-capable device is detected";
+    case cudaErrorInsufficientDriver: return "CUDA driver version is insufficient for CUDA runtime version";
+    case cudaErrorNotReady: return "device not ready";
+    default: return "unspecified launch failure";
+  }
+}

@@ -1,0 +1,132 @@
+// Matrix products of every type against weights that the CPU unpacks, in double precision, over the CPU's table of cases.
+#include "../matmulCases.h"
+
+#include <cmath>
+#include <limits>
+
+#include "../../runtime/ThreadPool.h"
+#include "deviceMatrix.h"
+#include "fixture.h"
+
+namespace spillway::cuda {
+namespace {
+
+using cases::MatmulCase;
+
+// 138 outputs are nine panels with the last one used in part; more of them would only take longer.
+MatmulCase small(MatmulCase shape) {
+  shape.outputs = std::min(shape.outputs, 138u);
+  return shape;
+}
+
+std::string nameOf(const testing::TestParamInfo<MatmulCase>& info) {
+  std::string name = info.param.name;
+  for (char& letter : name)
+    if (std::isalnum(static_cast<unsigned char>(letter)) == 0) letter = '_';
+  return name;
+}
+
+class CudaMatmul : public testing::TestWithParam<MatmulCase> {
+ protected:
+  void SetUp() override {
+    matrix = cases::randomMatrix(shape, 31);
+    weights.assign(shape.outputs, std::vector<float>(shape.inputs));
+    for (size_t output = 0; output < shape.outputs; output++) unpackRow(matrix.weights, output, weights[output].data());
+    bias = cases::randomFloats(shape.outputs, 32);
+    stride = shape.inputs + 3;
+    values = cases::randomFloats(kMostRows * stride, 33);
+    for (size_t k = 0; k < shape.inputs; k++) {
+      values[1 * stride + k] *= 1e9f;   // far beyond the range of a half
+      values[2 * stride + k] *= 1e-30f;
+      values[3 * stride + k] = 0;
+    }
+  }
+
+  // Rows [first, first + rows) of the values; outputs lie apart by five floats more than needed, which must stay as they are.
+  std::vector<float> run(bool exact, size_t first, size_t rows) const {
+    const MatrixOnDevice device(matrix.weights);
+    const DeviceArray<float> x(std::vector<float>(values.begin() + static_cast<long>(first * stride), values.begin() + static_cast<long>((first + rows) * stride))), b(bias);
+    const size_t outputStride = shape.outputs + 5;
+    const DeviceArray<float> out(std::vector<float>(rows * outputStride, 7777.0f));
+    const float* biasOrNull = shape.bias ? b.get() : nullptr;
+    if (exact) {
+      multiplyFloat(testStream(), device.matrix, x.get(), rows, stride, biasOrNull, out.get(), outputStride);
+    } else {
+      const DeviceArray<uint16_t> halves(rows * halfColumns(shape.inputs));
+      const DeviceArray<float> factors(rows);
+      const HalfRows prepared = {halves.get(), factors.get(), rows, shape.inputs};
+      prepareRows(testStream(), x.get(), stride, prepared);
+      multiply(testStream(), device.matrix, prepared, biasOrNull, out.get(), outputStride);
+      check(cudaStreamSynchronize(testStream()), "synchronize");
+    }
+    const std::vector<float> all = out.values();
+    std::vector<float> result;
+    for (size_t row = 0; row < rows; row++) {
+      const auto at = all.begin() + static_cast<long>(row * outputStride);
+      result.insert(result.end(), at, at + shape.outputs);
+      for (size_t i = 0; i < 5; i++) EXPECT_EQ(at[static_cast<long>(shape.outputs + i)], 7777.0f) << "beyond the row's outputs";
+    }
+    return result;
+  }
+
+  // Σ |x w| times the error of one term bounds the error of the sum.
+  void expectNear(const std::vector<float>& result, size_t first, size_t rows, double termError) const {
+    for (size_t row = 0; row < rows; row++)
+      for (size_t output = 0; output < shape.outputs; output++) {
+        double sum = shape.bias ? bias[output] : 0, magnitude = std::fabs(sum);
+        for (size_t k = 0; k < shape.inputs; k++) {
+          const double term = static_cast<double>(values[(first + row) * stride + k]) * weights[output][k];
+          sum += term;
+          magnitude += std::fabs(term);
+        }
+        ASSERT_NEAR(result[row * shape.outputs + output], sum, termError * magnitude) << "row " << first + row << ", output " << output;
+      }
+  }
+
+  static constexpr size_t kMostRows = 66;  // two blocks of 64
+  const MatmulCase shape = small(GetParam());
+  cases::PackedMatrix matrix;
+  std::vector<std::vector<float>> weights;
+  std::vector<float> bias, values;
+  size_t stride = 0;
+};
+
+// A weight and a value lose 2^-11 each (K types: nothing more, their scales are products in float), offsets are rounded with scale * q: 2^-11 of it.
+TEST_P(CudaMatmul, AgreesWithDoublePrecisionAndARowAloneHasTheSameBits) {
+  const size_t rows = shape.outputs > 130 || shape.inputs > 1500 ? 6 : kMostRows;
+  const std::vector<float> many = run(false, 0, rows);
+  expectNear(many, 0, rows, std::ldexp(1.0, -9));
+  underEverySeed([&] {
+    expectSame(run(false, 0, 5), {many.begin(), many.begin() + static_cast<long>(5 * shape.outputs)}, "five rows");
+    expectSame(run(false, rows - 1, 1), {many.end() - static_cast<long>(shape.outputs), many.end()}, "the last row alone");
+  });
+}
+
+TEST_P(CudaMatmul, InFloatAgreesToFloatPrecision) {
+  underEverySeed([&] {
+    const std::vector<float> many = run(true, 0, 9);
+    expectNear(many, 0, 9, 1e-6);
+    expectSame(run(true, 8, 1), {many.end() - static_cast<long>(shape.outputs), many.end()}, "the last row alone");
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, CudaMatmul, testing::ValuesIn(cases::kMatmulCases), nameOf);
+
+TEST(CudaMatmulRows, WhatIsNotFiniteStaysInItsRow) {
+  const MatmulCase shape = {"Q4_1", WeightType::Q4_1, 20, 64, false};
+  const cases::PackedMatrix matrix = cases::randomMatrix(shape, 34);
+  std::vector<float> values = cases::randomFloats(4 * 64, 35);
+  values[1 * 64 + 7] = std::numeric_limits<float>::quiet_NaN();
+  values[2 * 64 + 63] = -std::numeric_limits<float>::infinity();
+  const MatrixOnDevice device(matrix.weights);
+  const DeviceArray<float> x(values), factors(4), out(4 * 20);
+  const DeviceArray<uint16_t> halves(4 * 64);
+  const HalfRows prepared = {halves.get(), factors.get(), 4, 64};
+  prepareRows(testStream(), x.get(), 64, prepared);
+  multiply(testStream(), device.matrix, prepared, nullptr, out.get(), 20);
+  const std::vector<float> y = out.values();
+  for (size_t i = 0; i < y.size(); i++) EXPECT_EQ(std::isfinite(y[i]), i / 20 == 0 || i / 20 == 3) << i;
+}
+
+}  // namespace
+}  // namespace spillway::cuda
