@@ -1,11 +1,14 @@
 // What overlapping is worth: the same rows with all stages overlapping, with none, and with each stage's look-ahead taken away in turn.
 // Runs alternate, so that a slow spell of the machine falls on all; each run is a process of its own. Figures are medians.
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { machineFacts, measured, median, QUIET } from './measure.mjs';
+import { describeMachine, machineInWords, QUIET } from './lib/machine.mjs';
+import { markdownTable, RESULTS, writeResults } from './lib/results.mjs';
+import { howItEnded, lastJson, runProcess } from './lib/runProcess.mjs';
+import { median } from './lib/statistics.mjs';
 
 const HERE = fileURLToPath(new URL('.', import.meta.url));
 const USAGE = `usage: node bench/ablation.mjs [--model FILE|ID] [--cpu-memory SIZE] [--resident SHARE] [--rows 64] [--prompt-tokens 64] [--max-new-tokens 32]
@@ -27,7 +30,7 @@ const { values } = parseArgs({
     overlap: { type: 'string', default: 'both' },
     'engine-options': { type: 'string', default: '{}' },
     disk: { type: 'string' },
-    output: { type: 'string', default: join(HERE, 'results') },
+    output: { type: 'string', default: RESULTS },
     help: { type: 'boolean', default: false },
   },
 });
@@ -59,11 +62,12 @@ for (const signal of ['SIGINT', 'SIGTERM']) {
   });
 }
 
-function runOnce(job, name) {
-  return measured(join(HERE, 'ablation/runOnce.mjs'), job, stopping.signal).catch((error) => {
-    if (stopping.signal.aborted) process.exit();
-    return fail(`the run of ${name} failed:\n${error.stderr || error.message}`);
-  });
+async function runOnce(job, name) {
+  const output = await runProcess(process.execPath, [join(HERE, 'ablation/runOnce.mjs'), JSON.stringify(job)], { signal: stopping.signal });
+  if (stopping.signal.aborted) process.exit();
+  const figures = output.code === 0 ? lastJson(output.stdout) : undefined;
+  if (figures === undefined) fail(`the run of ${name} failed: ${howItEnded(output)}`);
+  return { ...figures, cpuSeconds: output.cpuSeconds, othersShare: output.othersShare, peakResidentBytes: output.peakResidentBytes };
 }
 
 function summarize(variant, runs) {
@@ -93,17 +97,23 @@ function markdown({ date, machine, version, workload, policy, bytes, summary }) 
   return [
     `# Overlap, ${workload.model}, ${workload.rows} rows, ${workload.promptTokens} + ${workload.maxNewTokens} tokens a row`,
     '',
-    `${date}. Spillway ${version}. ${machine.processor}, ${machine.threads} of ${machine.processors} threads, ${mib(machine.memoryBytes)} MiB, ${machine.system}, node ${machine.node}.`,
+    `${date}. Spillway ${version}. ${machineInWords(machine)}.`,
     `Weights ${JSON.stringify(policy.weights)}, cache ${JSON.stringify(policy.cache)}, activations ${JSON.stringify(policy.activations)}; batches of ${policy.batchSize}, ${policy.batches} in a block.`,
     `Moved in each run: ${moved.length > 0 ? moved.join(', ') : 'nothing'}. Medians of alternating runs, each a process of its own; loading is not counted.`,
     '',
-    `| stages | generated tok/s (slowest-fastest) | of ${first.variant} | seconds | ${queues.map((queue) => `${queue} busy`).join(' | ')} | JavaScript | peak resident MiB | runs |`,
-    `|${'-|'.repeat(7 + queues.length)}`,
-    ...summary.map((entry) =>
-      `| ${entry.variant} | **${entry.generatedTokensPerSecond.toFixed(1)}** (${entry.slowest.toFixed(1)}-${entry.fastest.toFixed(1)}) | ` +
-      `${(entry.generatedTokensPerSecond / first.generatedTokensPerSecond).toFixed(2)} | ${entry.seconds.toFixed(2)} | ` +
-      `${queues.map((queue) => percent(entry.busyShare[queue] ?? 0)).join(' | ')} | ${percent(entry.orchestration)} | ${mib(entry.peakResidentBytes)} | ` +
-      `${entry.runs}${entry.disturbedRuns > 0 ? ` (${entry.disturbedRuns} disturbed)` : ''} |`),
+    ...markdownTable(
+      ['stages', 'generated tok/s (slowest-fastest)', `of ${first.variant}`, 'seconds', ...queues.map((queue) => `${queue} busy`), 'JavaScript', 'peak resident MiB', 'runs'],
+      summary.map((entry) => [
+        entry.variant,
+        `**${entry.generatedTokensPerSecond.toFixed(1)}** (${entry.slowest.toFixed(1)}-${entry.fastest.toFixed(1)})`,
+        (entry.generatedTokensPerSecond / first.generatedTokensPerSecond).toFixed(2),
+        entry.seconds.toFixed(2),
+        ...queues.map((queue) => percent(entry.busyShare[queue] ?? 0)),
+        percent(entry.orchestration),
+        mib(entry.peakResidentBytes),
+        `${entry.runs}${entry.disturbedRuns > 0 ? ` (${entry.disturbedRuns} disturbed)` : ''}`,
+      ]),
+    ),
     '',
     `Busy: the queue's share of the wall time. Disturbed: others took more than ${QUIET * 100}% of the machine meanwhile.`,
     '',
@@ -146,7 +156,7 @@ async function main() {
   }
   const document = {
     date: new Date().toISOString().slice(0, 10),
-    machine: { ...machineFacts(), threads: engine.threads },
+    machine: describeMachine(engine.threads),
     version,
     workload: { model: basename(model), ...workload },
     engine: { ...engine, model: basename(model), disk: undefined },
@@ -155,12 +165,8 @@ async function main() {
     summary: variants.map((variant) => summarize(variant, done)),
     runs: done,
   };
-  mkdirSync(values.output, { recursive: true });
-  const name = join(values.output, `ablation-${document.date}-${basename(model).replace(/\.gguf$/, '')}-${workload.rows}x${workload.maxNewTokens}`);
-  writeFileSync(`${name}.json`, `${JSON.stringify(document, null, 2)}\n`);
-  writeFileSync(`${name}.md`, markdown(document));
-  process.stdout.write(markdown(document));
-  process.stderr.write(`written: ${name}.json and .md\n`);
+  const name = `ablation-${document.date}-${basename(model).replace(/\.gguf$/, '')}-${workload.rows}x${workload.maxNewTokens}`;
+  writeResults(values.output, name, document, markdown(document));
 }
 
 await main();

@@ -38,10 +38,9 @@ const seconds = (performance.now() - start) / 1000;
 await engine.close();
 if (tokens !== job.rows * job.maxNewTokens) throw new Error(`${tokens} tokens were made, expected ${job.rows * job.maxNewTokens}: the runs would not compare`);
 
-const { user, system } = process.cpuUsage();
 process.stdout.write(
   `${JSON.stringify({
-    seconds, generatedTokensPerSecond: tokens / seconds, cpuSeconds: (user + system) / 1e6, peakResidentBytes: process.resourceUsage().maxRSS * 1024,
+    seconds, generatedTokensPerSecond: tokens / seconds,
     busyShare: Object.fromEntries(Object.entries(stats.queues).map(([queue, { busySeconds }]) => [queue, busySeconds / seconds])),
     orchestration: stats.orchestration.fractionOfWall, bytes: stats.bytes, policy: stats.policy,
   })}\n`,
