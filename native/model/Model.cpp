@@ -93,6 +93,7 @@ Model::Model(RuntimeOptions&& options)
   if (options_.spill && uint64_t(options_.decoder.layers) * options_.spill->pages > kMostSpillBytes / DirectFile::aligned(cache_.pageBytes())) {
     throw Error(ErrorCode::Memory, "the spill file's bytes overflow");
   }
+  (void)stagingBytes(options_, DirectFile::aligned(cache_.pageBytes()));
 }
 
 // What the spill file begins with; hidden stores come after it.

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -77,21 +78,27 @@ class EnvironmentFaults final : public DiskFaults {
  public:
   explicit EnvironmentFaults(std::vector<Fault> faults) : faults_(std::move(faults)) {}
 
-  int64_t before(DiskOperation operation, uint64_t, size_t bytes) override {
+  int64_t before(DiskOperation operation, uint64_t offset, size_t bytes) override {
     const uint64_t nth = counts_[static_cast<int>(operation)].fetch_add(1) + 1;
     for (const Fault& fault : faults_) {
-      if (fault.kind == kCorrupt || !strikes(fault, operation, nth)) continue;
+      if (!strikes(fault, operation, nth)) continue;
+      if (fault.kind == kCorrupt) {
+        std::lock_guard<std::mutex> lock(mutex_);
+        corrupt_.push_back(offset);
+        return 0;
+      }
       if (fault.kind != kShort) return -fault.kind;
       return operation == DiskOperation::Read ? kEnd : static_cast<int64_t>(std::max<size_t>(1, bytes / 2));
     }
     return 0;
   }
 
-  void afterRead(uint64_t, uint8_t* memory, size_t bytes) override {
-    const uint64_t nth = reads_.fetch_add(1) + 1;
-    for (const Fault& fault : faults_) {
-      if (fault.kind == kCorrupt && strikes(fault, DiskOperation::Read, nth)) memory[bytes / 2] ^= 0x10;
-    }
+  void afterRead(uint64_t offset, uint8_t* memory, size_t bytes) override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = std::find(corrupt_.begin(), corrupt_.end(), offset);
+    if (found == corrupt_.end()) return;
+    corrupt_.erase(found);
+    memory[bytes / 2] ^= 0x10;
   }
 
  private:
@@ -101,7 +108,8 @@ class EnvironmentFaults final : public DiskFaults {
 
   const std::vector<Fault> faults_;
   std::atomic<uint64_t> counts_[16]{};
-  std::atomic<uint64_t> reads_{0};  // that went well
+  std::mutex mutex_;
+  std::vector<uint64_t> corrupt_;  // offsets of requests under way whose data is to be spoilt
 };
 
 bool endsWith(const std::string& text, const std::string& end) {

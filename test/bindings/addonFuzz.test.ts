@@ -1,3 +1,6 @@
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { loadAddon } from '../../src/bindings/loadAddon.js';
@@ -9,10 +12,16 @@ import { makeTinyModel, type TinyModel } from './support/tinyModel.js';
 
 const addon = loadAddon();
 let model: TinyModel;
+let folder: string;
 beforeAll(() => {
   model = makeTinyModel();
+  folder = mkdtempSync(join(tmpdir(), 'spillway-fuzz-'));
 });
-afterAll(() => model.remove());
+afterAll(() => {
+  model.remove();
+  rmSync(folder, { recursive: true });
+});
+const spill = () => ({ folder, pages: 8, buffers: 2, bufferPages: 6, hiddenBytes: 16384 });
 
 const throwing = new Proxy({}, { get: () => { throw new RangeError('a getter of the caller'); } });
 
@@ -27,12 +36,12 @@ const anything: fc.Arbitrary<unknown> = fc.oneof(
   { weight: 1, arbitrary: fc.anything({ withBigInt: true, withTypedArray: true, withSparseArray: true, withNullPrototype: true }) },
 );
 
-const methods = ['load', 'onCompleted', 'createRow', 'freeRow', 'createActivations', 'freeActivations', 'createBatch', 'freeBatch', 'submitCompute', 'cancelAll', 'close', 'bytes', 'instructionSet'] as const;
+const methods = ['load', 'onCompleted', 'createRow', 'freeRow', 'createActivations', 'freeActivations', 'createBatch', 'freeBatch', 'submitCompute', 'submitLoadWeight', 'createHiddenStore', 'freeHiddenStore', 'submitLoadCache', 'submitStoreCache', 'submitLoadActivation', 'submitStoreActivation', 'cancelAll', 'close', 'bytes', 'moved', 'instructionSet'] as const;
 
 const callbacks = fc.constantFrom<unknown>(() => undefined, () => undefined, 5);
 const small = fc.integer({ min: 0, max: 3 });
 const rowArray = fc
-  .array(fc.tuple(small, fc.integer({ min: -1, max: 20 }), fc.integer({ min: 0, max: 20 }), fc.integer({ min: 0, max: 3 }), small, fc.integer({ min: 0, max: 3 })), { minLength: 1, maxLength: 3 })
+  .array(fc.tuple(small, fc.integer({ min: -1, max: 20 }), fc.integer({ min: 0, max: 20 }), fc.integer({ min: 0, max: 3 }), small, fc.integer({ min: 0, max: 3 }), fc.integer({ min: -1, max: 16 })), { minLength: 1, maxLength: 3 })
   .map((entries) => Int32Array.from(entries.flat()));
 const rowOptions = fc.record({
   ...Object.fromEntries(Object.entries(greedyRow).map(([key, value]) => [key, fc.oneof({ weight: 30, arbitrary: fc.constant<unknown>(value) }, { weight: 1, arbitrary: anything })])),
@@ -40,15 +49,21 @@ const rowOptions = fc.record({
   capacityTokens: fc.oneof({ weight: 8, arbitrary: fc.integer({ min: 8, max: 40 }) }, { weight: 1, arbitrary: anything }),
 });
 
+const events = fc.array(fc.integer({ min: 0, max: 5 }), { maxLength: 2 });
+
 /** A call that often makes sense. */
 const sensibleCall = fc.oneof(
   fc.tuple(fc.constant('createRow' as const), fc.tuple(rowOptions)),
   fc.tuple(fc.constantFrom('freeRow' as const, 'freeBatch' as const, 'freeActivations' as const), fc.tuple(small)),
   fc.tuple(fc.constant('createActivations' as const), fc.tuple(fc.integer({ min: 1, max: 64 }))),
-  fc.tuple(fc.constant('createBatch' as const), fc.tuple(rowArray, fc.array(fc.integer({ min: 0, max: 16 }), { maxLength: 8 }).map((ids) => Int32Array.from(ids)))),
-  fc.tuple(fc.constant('submitCompute' as const), fc.tuple(fc.integer({ min: 0, max: 4 }), fc.integer({ min: 0, max: 2 }), small, small, fc.array(fc.integer({ min: 0, max: 5 }), { maxLength: 2 }))),
+  fc.tuple(fc.constant('createBatch' as const), fc.tuple(rowArray, fc.array(fc.oneof(fc.integer({ min: 0, max: 16 }), fc.integer({ min: -9, max: 3 })), { maxLength: 8 }).map((ids) => Int32Array.from(ids)))),
+  fc.tuple(fc.constant('submitCompute' as const), fc.tuple(fc.integer({ min: 0, max: 4 }), fc.integer({ min: 0, max: 2 }), small, small, events, fc.constant(-1), fc.integer({ min: -1, max: 2 }))),
+  fc.tuple(fc.constantFrom('submitLoadCache' as const, 'submitStoreCache' as const), fc.tuple(fc.integer({ min: 0, max: 2 }), small, fc.integer({ min: 0, max: 2 }), events)),
+  fc.tuple(fc.constantFrom('submitLoadActivation' as const, 'submitStoreActivation' as const), fc.tuple(small, small, fc.integer({ min: 0, max: 40 }), events)),
+  fc.tuple(fc.constant('createHiddenStore' as const), fc.tuple(fc.integer({ min: 0, max: 66 }), fc.integer({ min: 0, max: 66 }))),
+  fc.tuple(fc.constant('freeHiddenStore' as const), fc.tuple(small)),
   fc.tuple(fc.constant('onCompleted' as const), fc.tuple(callbacks)),
-  fc.tuple(fc.constantFrom('cancelAll' as const, 'bytes' as const), fc.constant([])),
+  fc.tuple(fc.constantFrom('cancelAll' as const, 'bytes' as const, 'moved' as const), fc.constant([])),
 );
 const wildCall = fc.tuple(fc.constantFrom(...methods), fc.array(anything, { maxLength: 6 }));
 
@@ -92,13 +107,15 @@ describe('the addon survives', () => {
       if (Array.isArray(value)) return value.map((child: unknown, index) => (String(index) === key ? replace(child, rest, by) : child));
       return { ...(value as object), [key]: replace(Reflect.get(value as object, key), rest, by) };
     };
-    const options = model.options();
+    const options = model.options({ spill: spill() });
     fc.assert(
       fc.property(fc.constantFrom(...places(options)), anything, (path, value) => {
         const changed = replace(options, path, value);
         const measured = attempt(() => callMethod(addon, 'measureRuntime', [changed]));
         // A cache of billions of pages may be measured, but is not asked of the system here.
-        if ((measured as { cache?: number } | undefined)?.cache !== undefined && (measured as { cache: number }).cache > 2 ** 30) return;
+        const asked = measured as { cache: number; staging: number; spill: number } | undefined;
+        if (asked !== undefined && Math.max(asked.cache, asked.staging, asked.spill) > 2 ** 30) return;
+        if (path.at(-1) === 'folder' && typeof value === 'string') return; // it would be made
         const runtime = attempt(() => callMethod(addon, 'openRuntime', [changed]));
         if (runtime !== undefined) expect(measured).toEqual((runtime as { bytes: unknown }).bytes);
       }),
@@ -110,9 +127,10 @@ describe('the addon survives', () => {
     await fc.assert(
       fc.asyncProperty(
         fc.boolean(),
+        fc.boolean(),
         fc.array(fc.oneof({ weight: 12, arbitrary: sensibleCall }, { weight: 3, arbitrary: wildCall }), { minLength: 5, maxLength: 60 }),
-        async (loaded, calls) => {
-          const runtime = addon.openRuntime(model.options());
+        async (loaded, spilling, calls) => {
+          const runtime = addon.openRuntime(model.options(spilling ? { spill: spill() } : {}));
           const seen = new Set<number>();
           let submitted = 0;
           let taken = false;
@@ -125,17 +143,24 @@ describe('the addon survives', () => {
             runtime.createRow({ ...greedyRow, tokens: Int32Array.of(1, 2, 3, 4), capacityTokens: 20 });
             runtime.createActivations(64);
             runtime.createBatch(Int32Array.of(0, 0, 4, 1, 0, 2, -1), Int32Array.of(0, 1));
+            if (spilling) {
+              runtime.createRow({ ...greedyRow, tokens: Int32Array.from({ length: 40 }, (_, i) => i), capacityTokens: 60 });
+              runtime.createBatch(Int32Array.of(1, 0, 33, 1, 0, 3, 5), Int32Array.of(-1, -2, 6));
+              runtime.createBatch(Int32Array.of(1, 33, 2, 1, 0, 3, 5), Int32Array.of(-1, -2, 6));
+              runtime.createHiddenStore(40, 3);
+            }
           }
           const promises: Promise<unknown>[] = [];
           for (const [name, args] of calls) {
             const result = attempt(() => callMethod(runtime, name, args));
-            if (name === 'submitCompute' && result !== undefined) submitted++;
+            if (name.startsWith('submit') && result !== undefined) submitted++;
             if (result instanceof Object && 'then' in result) promises.push(Promise.resolve(result as Promise<unknown>).catch(() => undefined));
           }
           await runtime.close();
           await Promise.all(promises);
           // Every task that was accepted has completed, once.
           if (taken) expect(seen.size).toBe(submitted);
+          expect(readdirSync(folder)).toEqual([]);
         },
       ),
       { numRuns: 400 },
