@@ -43,6 +43,7 @@ export { diagonalBlock } from './engine/schedules/diagonalBlock.js';
 export { rowByRow } from './engine/schedules/rowByRow.js';
 export { zigZagBlock } from './engine/schedules/zigZagBlock.js';
 export { validatePath } from './engine/schedules/validatePath.js';
+export { recordsOfTrace, type TracedPath } from './engine/schedules/recordsOfTrace.js';
 export type { MoveName, PathMove, PathRecord, RequiredMoves } from './engine/schedules/PathRecord.js';
 export type { PathRules, TierUsage } from './engine/schedules/PathRules.js';
 export { requiredMoves } from './engine/memory/requiredMoves.js';

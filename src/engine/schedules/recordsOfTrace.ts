@@ -1,0 +1,53 @@
+import type { TraceEvent } from '../../RunStats.js';
+import type { PathRecord } from './PathRecord.js';
+import type { TierUsage } from './PathRules.js';
+import type { AdmittedRow } from './Schedule.js';
+import type { HeadMode, RowId, RowRange } from './Square.js';
+
+/** A trace in the words of `validatePath`: what was done, and what was in use of each tier. */
+export interface TracedPath {
+  readonly records: PathRecord[];
+  readonly usage: TierUsage[];
+}
+
+/**
+ * Reads a trace, as `onTrace` gives it and `--trace` writes it, so that `validatePath` can judge it.
+ *
+ * @param events of one run
+ * @param rows the rows of the run, in order of admission: a trace does not say how long their prompts are
+ */
+export function recordsOfTrace(events: Iterable<TraceEvent>, rows: readonly AdmittedRow[]): TracedPath {
+  const byId = new Map(rows.map((row) => [row.row, row]));
+  const path: TracedPath = { records: [], usage: [] };
+  // Squares of one batch share their rows, as they did in the run.
+  const batches = new Map<string, readonly RowRange[]>();
+  for (const { name, ph, ts, dur = 0, args } of events) {
+    if (ph === 'C' && name.endsWith(' bytes')) path.usage.push({ at: ts / 1e6, tier: name.slice(0, -' bytes'.length), usedBytes: Number(args['used']) });
+    if (ph !== 'X') continue;
+    const { pass, layer, slot, part, bytes, from, to } = args;
+    const key = `${String(pass)} ${String(slot)}`;
+    const batch = batches.get(key) ?? rangesOf(args['rows'], byId);
+    batches.set(key, batch);
+    path.records.push({
+      task: {
+        name, pass: Number(pass), layer: Number(layer), slot: Number(slot), rows: batch, bytes: Number(bytes),
+        ...(typeof part === 'string' && { part }), ...(typeof from === 'string' && { from }), ...(typeof to === 'string' && { to }),
+      },
+      timing: { start: ts / 1e6, end: (ts + dur) / 1e6 },
+    });
+  }
+  return path;
+}
+
+function rangesOf(list: unknown, rows: ReadonlyMap<RowId, AdmittedRow>): RowRange[] {
+  if (!Array.isArray(list)) return [];
+  return list.map((entry: unknown) => {
+    const [row = NaN, firstPosition = NaN, tokens = NaN] = Array.isArray(entry) ? entry.map(Number) : [];
+    return { row, firstPosition, tokens, head: headOf(rows.get(row), firstPosition + tokens) };
+  });
+}
+
+function headOf(row: AdmittedRow | undefined, end: number): HeadMode {
+  if (row?.newTokens === 0) return 'score';
+  return end >= (row?.promptTokens ?? Infinity) ? 'sample' : 'none';
+}
