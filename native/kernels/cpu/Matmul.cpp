@@ -58,7 +58,7 @@ MatmulBlock blockOf(const MatmulJob& job, const MatrixInput& input, const Cut& c
   block.panelBytes = bytes;
   block.outputs = std::min(weights.outputs - firstOutput, cut.panelsPerBlock * kPanelOutputs);
   block.rows = std::min(input.rows - firstRow, cut.rowsPerBlock);
-  block.tiles = input.tiles == nullptr ? nullptr : input.tiles + firstRow / kTileRows * (input.columns / kGroupInputs);
+  block.tiles = input.tiles == nullptr ? nullptr : input.tiles + firstRow / kTileRows * kTilesPerGroup * (input.columns / kGroupInputs);
   block.values = input.values + firstRow * input.stride;
   block.valueStride = input.stride;
   block.bias = job.bias == nullptr ? nullptr : job.bias + firstOutput;
@@ -78,7 +78,7 @@ MatrixInput prepareInput(const Compute& compute, const float* values, size_t row
     throw Error(ErrorCode::InvalidArgument, "8-bit activations come in groups of 32: " + std::to_string(columns) + " columns");
   const size_t groups = columns / kGroupInputs;
   const size_t tiles = ceilDivide(rows, kTileRows);
-  QuantisedTile* quantised = scratch.take<QuantisedTile>(tiles * groups);
+  QuantisedTile* quantised = scratch.take<QuantisedTile>(tiles * kTilesPerGroup * groups);
   if (quantised == nullptr) return input;
   input.tiles = quantised;
   const size_t tilesPerItem = std::max<size_t>(1, 16384 / (kTileRows * columns));
@@ -86,7 +86,7 @@ MatrixInput prepareInput(const Compute& compute, const float* values, size_t row
     const size_t end = std::min(tiles, (item + 1) * tilesPerItem);
     for (size_t tile = item * tilesPerItem; tile < end; tile++) {
       const size_t row = tile * kTileRows;
-      compute.kernels.matmul.quantiseRows(values + row * stride, stride, std::min(kTileRows, rows - row), columns, quantised + tile * groups);
+      compute.kernels.matmul.quantiseRows(values + row * stride, stride, std::min(kTileRows, rows - row), columns, quantised + tile * kTilesPerGroup * groups);
     }
   });
   return input;

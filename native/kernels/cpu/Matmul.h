@@ -26,13 +26,14 @@ void packPanel(WeightType type, size_t inputs, const uint8_t* const rows[kPanelO
 // One output's weights as floats (embedding lookup): exactly what the file's format defines.
 void unpackRow(const WeightMatrix& matrix, size_t output, float* values);
 
-// Rows of activations, ready to be multiplied: as floats, and, where a product will use 8-bit arithmetic, quantised once per row and group of 32.
+// Rows of activations, ready to be multiplied: as floats, and, where a product will use 8-bit arithmetic, quantised once per row and group of 32
+// (large groups of a row in two steps: QuantisedTile).
 struct MatrixInput {
   const float* values;  // [rows, stride]
   size_t rows;
   size_t columns;
   size_t stride;
-  const QuantisedTile* tiles;  // [ceil(rows / 4)][columns / 32]; null when no product needs it
+  const QuantisedTile* tiles;  // [ceil(rows / 4)][2][columns / 32]; null when no product needs it
 };
 
 // True when a product with weights of this type uses 8-bit activations at this precision.

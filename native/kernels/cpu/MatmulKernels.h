@@ -17,7 +17,11 @@ constexpr float kBias = 12582912.0f;
 
 // One group (32 inputs) of activations of four consecutive rows, as 8-bit integers: x = scale * value, scale = max |x| / 127.
 // A group with a value that is not finite has the scale NaN, so that every output of the row becomes NaN.
-// Activations of a batch: tiles[row / 4][group], lane row % 4.
+// Activations of a batch: tiles[row / 4][refinement][group], lane row % 4.
+//
+// A row's large groups, those whose scale is over kRefineOver times the mean of the row's scales, are refined: what rounding lost of them is a second
+// tile, with refinement 1. A few channels of most models carry values many times the others', and their groups are where nearly all of the rounding
+// error is. Which groups of a row are refined depends on the row alone; the other rows of such a tile have zeros there, which change no bit of theirs.
 struct alignas(64) QuantisedTile {
   int8_t values[kTileRows][32];
   float scale[kTileRows];
@@ -26,9 +30,13 @@ struct alignas(64) QuantisedTile {
   int32_t start16[kTileRows];
   int32_t start128[kTileRows];
   int32_t halfStart32[2][kTileRows];      // the same for zero point 32 and inputs 0-15, 16-31
-  int32_t unused[kTileRows];
+  uint32_t refined;                       // of refinement 0: some row has a refinement of this group, and the tile of refinement 1 is valid
+  uint32_t unused[kTileRows - 1];
 };
 static_assert(sizeof(QuantisedTile) == 256, "four cache lines");
+
+constexpr float kRefineOver = 3.0f;
+constexpr size_t kTilesPerGroup = 2;  // the group and its refinement
 
 // Some panels of one matrix times some rows.
 struct MatmulBlock {
@@ -55,13 +63,14 @@ static constexpr size_t panelsPerTile(WeightType type, bool quantisedInput) { re
 constexpr size_t kMatmulWorkspaceBytes = 64 * 1024;
 
 struct MatmulKernels {
-  // One tile of up to four rows; columns is a multiple of 32. A group below 1e-30 in magnitude becomes zeros.
+  // The tiles of up to four rows: [2][columns / 32]; columns is a multiple of 32. A group below 1e-30 in magnitude becomes zeros.
   // Lanes of absent rows are left as they are: no product reads them.
   void (*quantiseRows)(const float* values, size_t stride, size_t rows, size_t columns, QuantisedTile* tiles);
   // 8-bit activations times a quantised type. For an output, from its bias (or 0) on, in order of groups, all operations fused or rounded as written:
   //   sum = Σ value * q - zero * Σ value                          (exact, int32; once for each scale of the group)
   //   total = fma(sum * weightScale, scale, total)                (two scales: fma(sum1, weightScale1, sum0 * weightScale0))
   //   total = fma(weightOffset, scaledSum, total)                 (where the type has offsets; once for each)
+  // and the same for the group's refinement.
   void (*multiplyQuantised)(const MatmulBlock& block, uint8_t* workspace);
   // Float activations times any type: total = fma(weight, value, total) from the bias (or 0) on, in order of inputs.
   void (*multiplyFloat)(const MatmulBlock& block, uint8_t* workspace);

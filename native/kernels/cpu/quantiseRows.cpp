@@ -15,44 +15,90 @@ float largestOf(f32x16 first, f32x16 second) {
   return reduceMax(max(firstSize, secondSize));
 }
 
-// x * inverse to the nearest integer, ties to even.
-i32x16 rounded(f32x16 x, f32x16 inverse) { return sub(asInt(add(mul(x, inverse), set1(kBias))), set1Int(kBiasBits)); }
+// x * inverse to the nearest integer, ties to even, still with the bits of kBias.
+f32x16 biased(f32x16 x, f32x16 inverse) { return add(mul(x, inverse), set1(kBias)); }
+i32x16 integers(f32x16 biasedValues) { return sub(asInt(biasedValues), set1Int(kBiasBits)); }
+
+// One row's part of a group's tile: zeros, where `scale` says how they are to be taken.
+void storeZeros(QuantisedTile& tile, size_t lane, float scale, int32_t sums[2]) {
+  storeInt8(tile.values[lane], set1Int(0), set1Int(0), sums);
+  tile.scale[lane] = scale;
+}
+
+// Rounds 32 values of known largest magnitude. Where `lost` is not null it gets what the rounding lost of them.
+void storeRounded(f32x16 first, f32x16 second, float largest, QuantisedTile& tile, size_t lane, int32_t sums[2], f32x16* lost) {
+  if (!(largest >= kSmallest && largest < __builtin_inff())) {
+    storeZeros(tile, lane, largest < kSmallest ? 0.0f : __builtin_nanf(""), sums);
+    if (lost != nullptr) lost[0] = lost[1] = zero();
+    return;
+  }
+  const f32x16 inverse = set1(127.0f / largest);
+  const f32x16 firstRounded = biased(first, inverse), secondRounded = biased(second, inverse);
+  tile.scale[lane] = largest * (1.0f / 127.0f);
+  storeInt8(tile.values[lane], integers(firstRounded), integers(secondRounded), sums);
+  if (lost == nullptr) return;
+  const f32x16 scale = set1(tile.scale[lane]);
+  lost[0] = fnma(sub(firstRounded, set1(kBias)), scale, first);
+  lost[1] = fnma(sub(secondRounded, set1(kBias)), scale, second);
+}
+
+void storeStarts(QuantisedTile& tile, size_t lane, const int32_t sums[2]) {
+  const int32_t sum = sums[0] + sums[1];
+  tile.scaledSum[lane] = tile.scale[lane] * static_cast<float>(sum);
+  tile.start8[lane] = kBiasBits - 8 * sum;
+  tile.start16[lane] = kBiasBits - 16 * sum;
+  tile.start128[lane] = kBiasBits - 128 * sum;
+  tile.halfStart32[0][lane] = kBiasBits - 32 * sums[0];
+  tile.halfStart32[1][lane] = kBiasBits - 32 * sums[1];
+}
 
 // One group of R rows. Loops over lanes are unrolled, so that the lanes' numbers stay in registers.
+// tile.scale holds the group's largest magnitudes; `over`: what they are beyond where they are refined.
 template <size_t R>
-void quantiseGroup(const float* values, size_t stride, QuantisedTile& tile) {
-  float largest[R], inverse[R];
+void quantiseGroup(const float* values, size_t stride, const float over[R], QuantisedTile& tile, QuantisedTile& refinement) {
   int32_t sums[R][2];
+  bool refined = false;
   SPILLWAY_UNROLL(4)
-  for (size_t lane = 0; lane < R; lane++) largest[lane] = largestOf(load(values + lane * stride), load(values + lane * stride + 16));
-  SPILLWAY_UNROLL(4)
-  for (size_t lane = 0; lane < R; lane++) inverse[lane] = 127.0f / largest[lane];
-  SPILLWAY_UNROLL(4)
-  for (size_t lane = 0; lane < R; lane++) {
-    const float* from = values + lane * stride;
-    tile.scale[lane] = largest[lane] * (1.0f / 127.0f);
-    if (largest[lane] >= kSmallest && largest[lane] < __builtin_inff()) {
-      storeInt8(tile.values[lane], rounded(load(from), set1(inverse[lane])), rounded(load(from + 16), set1(inverse[lane])), sums[lane]);
-    } else {
-      storeInt8(tile.values[lane], set1Int(0), set1Int(0), sums[lane]);
-      tile.scale[lane] = largest[lane] < kSmallest ? 0.0f : __builtin_nanf("");
+  for (size_t lane = 0; lane < R; lane++) refined |= tile.scale[lane] > over[lane];
+  tile.refined = refined ? 1 : 0;
+  if (!refined) {
+    SPILLWAY_UNROLL(4)
+    for (size_t lane = 0; lane < R; lane++) {
+      const float* from = values + lane * stride;
+      storeRounded(load(from), load(from + 16), tile.scale[lane], tile, lane, sums[lane], nullptr);
+    }
+  } else {
+    refinement.refined = 0;
+    for (size_t lane = 0; lane < R; lane++) {
+      const float* from = values + lane * stride;
+      const bool refine = tile.scale[lane] > over[lane];
+      f32x16 lost[2];
+      int32_t lostSums[2];
+      storeRounded(load(from), load(from + 16), tile.scale[lane], tile, lane, sums[lane], lost);
+      if (refine) storeRounded(lost[0], lost[1], largestOf(lost[0], lost[1]), refinement, lane, lostSums, nullptr);
+      else storeZeros(refinement, lane, 0.0f, lostSums);
+      storeStarts(refinement, lane, lostSums);
     }
   }
   SPILLWAY_UNROLL(4)
-  for (size_t lane = 0; lane < R; lane++) {
-    const int32_t sum = sums[lane][0] + sums[lane][1];
-    tile.scaledSum[lane] = tile.scale[lane] * static_cast<float>(sum);
-    tile.start8[lane] = kBiasBits - 8 * sum;
-    tile.start16[lane] = kBiasBits - 16 * sum;
-    tile.start128[lane] = kBiasBits - 128 * sum;
-    tile.halfStart32[0][lane] = kBiasBits - 32 * sums[lane][0];
-    tile.halfStart32[1][lane] = kBiasBits - 32 * sums[lane][1];
-  }
+  for (size_t lane = 0; lane < R; lane++) storeStarts(tile, lane, sums[lane]);
 }
 
 template <size_t R>
 void quantiseTile(const float* values, size_t stride, size_t columns, QuantisedTile* tiles) {
-  for (size_t k = 0; k < columns; k += kGroupInputs) quantiseGroup<R>(values + k, stride, tiles[k / kGroupInputs]);
+  const size_t groups = columns / kGroupInputs;
+  float over[R] = {};
+  for (size_t g = 0; g < groups; g++)
+    SPILLWAY_UNROLL(4)
+    for (size_t lane = 0; lane < R; lane++) {
+      const float* from = values + lane * stride + g * kGroupInputs;
+      const float largest = largestOf(load(from), load(from + 16));
+      tiles[g].scale[lane] = largest;
+      over[lane] += largest;
+    }
+  // In a row with an infinity nothing is over it.
+  for (size_t lane = 0; lane < R; lane++) over[lane] *= kRefineOver / static_cast<float>(groups);
+  for (size_t g = 0; g < groups; g++) quantiseGroup<R>(values + g * kGroupInputs, stride, over, tiles[g], tiles[groups + g]);
 }
 
 }  // namespace

@@ -146,24 +146,28 @@ struct Totals {
   const float* bias;  // of the first panel, or null
 };
 
-// Adds `groups` groups to the totals of R rows. `first`: they begin here.
+// Adds `groups` groups to the totals of R rows. `first`: they begin here. A group's refinement is `allGroups` tiles further on.
 template <WeightType T, int R, int P, typename Source>
-static inline void multiplyTile(const Source& source, size_t groups, const QuantisedTile* tiles, bool first, const Totals& totals, size_t row) {
+static inline void multiplyTile(const Source& source, size_t groups, const QuantisedTile* tiles, size_t allGroups, bool first, const Totals& totals, size_t row) {
   f32x16 total[R][P];
   float* at = totals.at + row * totals.stride;
   SPILLWAY_UNROLL(4)
   for (int p = 0; p < P; p++)
     SPILLWAY_UNROLL(4)
     for (int r = 0; r < R; r++) {
-      if (first)
-        total[r][p] = totals.bias == nullptr ? zero() : load(totals.bias + p * 16);
+      if (first)  // never -0, to which a neighbour's refinement would add 0
+        total[r][p] = totals.bias == nullptr ? zero() : add(load(totals.bias + p * 16), zero());
       else
         total[r][p] = load(at + static_cast<size_t>(r) * totals.stride + p * 16);
     }
   for (size_t g = 0; g < groups; g++) {
     SPILLWAY_UNROLL(4)
     for (int p = 0; p < P; p++) source.prefetch(g, p, P);
-    multiplyGroup<T, R, P>(source, g, tiles[g], total);
+    // A loop rather than a second call: the body is large.
+    for (const QuantisedTile* tile = &tiles[g];; tile += allGroups) {
+      multiplyGroup<T, R, P>(source, g, *tile, total);
+      if (tile->refined == 0) break;
+    }
   }
   SPILLWAY_UNROLL(4)
   for (int r = 0; r < R; r++)
@@ -172,14 +176,15 @@ static inline void multiplyTile(const Source& source, size_t groups, const Quant
 }
 
 template <WeightType T, int P, typename Source>
-static inline void multiplyRows(const Source& source, size_t groups, const QuantisedTile* tiles, size_t tileStride, size_t rows, bool first, const Totals& totals) {
+static inline void multiplyRows(const Source& source, size_t groups, const QuantisedTile* tiles, size_t allGroups, size_t rows, bool first, const Totals& totals) {
+  const size_t tileStride = kTilesPerGroup * allGroups;
   size_t row = 0;
-  for (; row + 4 <= rows; row += 4) multiplyTile<T, 4, P>(source, groups, tiles + row / 4 * tileStride, first, totals, row);
+  for (; row + 4 <= rows; row += 4) multiplyTile<T, 4, P>(source, groups, tiles + row / 4 * tileStride, allGroups, first, totals, row);
   const QuantisedTile* last = tiles + row / 4 * tileStride;
   switch (rows - row) {
-    case 3: return multiplyTile<T, 3, P>(source, groups, last, first, totals, row);
-    case 2: return multiplyTile<T, 2, P>(source, groups, last, first, totals, row);
-    case 1: return multiplyTile<T, 1, P>(source, groups, last, first, totals, row);
+    case 3: return multiplyTile<T, 3, P>(source, groups, last, allGroups, first, totals, row);
+    case 2: return multiplyTile<T, 2, P>(source, groups, last, allGroups, first, totals, row);
+    case 1: return multiplyTile<T, 1, P>(source, groups, last, allGroups, first, totals, row);
     default: return;
   }
 }
