@@ -11,3 +11,11 @@ export {
 } from '../jobs/index.js';
 export type { JobOptions, JobSummary } from '../jobs/index.js';
 export { pullModel } from '../model/pull/pullModel.js';
+export { PlanFileError } from '../errors/PlanFileError.js';
+export { planCurves, type Curve, type PlanCurves } from '../engine/policy/planCurves.js';
+export { planDocument, type PlanDocument } from '../engine/policy/planDocument.js';
+export { parsePolicy, type Compression, type Policy } from '../engine/policy/Policy.js';
+export type { PlanRequest } from '../engine/policy/PlanRequest.js';
+export { readHardware } from '../engine/profile/readHardware.js';
+export { readModelShape } from '../engine/readModelShape.js';
+export { simulatePlan, type SimulatedPlan } from '../simulatePlan.js';

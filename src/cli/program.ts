@@ -4,6 +4,7 @@ import type { CommandContext } from './CommandContext.js';
 import { addGenerate } from './generate.js';
 import { addInspect } from './inspect.js';
 import { addPerplexity } from './perplexity.js';
+import { addPlan } from './plan.js';
 import { addPull } from './pull.js';
 import { addTokenize } from './tokenize.js';
 
@@ -24,7 +25,7 @@ export function createProgram(context: CommandContext): Command {
     .showSuggestionAfterError()
     .showHelpAfterError('(--help lists all commands and flags)')
     .exitOverride();
-  for (const add of [addGenerate, addTokenize, addPerplexity, addInspect, addPull]) add(program, context);
+  for (const add of [addGenerate, addTokenize, addPerplexity, addInspect, addPull, addPlan]) add(program, context);
   return program;
 }
 
