@@ -40,7 +40,7 @@ async function hasWeights(folder: string): Promise<boolean> {
 async function shapeOfConfig(path: string): Promise<ModelShape> {
   const config = await readJsonObject(path, HEADER_LIMITS.configJsonBytes);
   const decoder = describeDecoder(config, path);
-  const { tie_word_embeddings: tied, torch_dtype: older, dtype = older } = config as Readonly<Record<string, unknown>>;
+  const { tie_word_embeddings: tied, torch_dtype: older, dtype = older } = config;
   const weightType = typeof dtype === 'string' && Object.hasOwn(TYPES, dtype) ? TYPES[dtype as keyof typeof TYPES] : 'F16';
   return shapeOfDecoder(decoder, path, { tied: typeof tied === 'boolean' ? tied : TIED.includes(decoder.family), weightType });
 }

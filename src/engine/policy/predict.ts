@@ -51,7 +51,7 @@ export function predictionOf(at: CostAt, cost: BlockCost, usable: Readonly<Recor
 
 /** The queue that is busiest; the ones beside it wait for it part of their time. */
 function bottleneckOf({ queueSeconds }: CostAt): string {
-  return Object.entries(queueSeconds).reduce((best, each) => (each[1] > best[1] ? each : best), ['none', 0] as [string, number])[0];
+  return Object.entries(queueSeconds).reduce<[string, number]>((best, each) => (each[1] > best[1] ? each : best), ['none', 0])[0];
 }
 
 function formatGiB(bytes: number): string {

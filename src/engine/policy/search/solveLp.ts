@@ -36,7 +36,7 @@ export function solveLp({ objective, rows }: LinearProgram): LpOutcome {
       if (variable && coefficient !== 0) variable[`r${i}`] = coefficient;
     });
   });
-  const found = lpSolver.Solve({ optimize: 'cost', opType: 'min', constraints, variables }) as unknown as Readonly<Record<string, unknown>>;
+  const found = lpSolver.Solve({ optimize: 'cost', opType: 'min', constraints, variables }) as Readonly<Record<string, unknown>>;
   if (found.feasible !== true) return { status: 'infeasible' };
   if (found.bounded === false) return { status: 'unbounded' };
   const values = objective.map((_, j) => {
