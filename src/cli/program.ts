@@ -5,6 +5,7 @@ import type { CommandContext } from './CommandContext.js';
 import { addGenerate } from './generate.js';
 import { addInspect } from './inspect.js';
 import { addPerplexity } from './perplexity.js';
+import { addPlan } from './plan.js';
 import { addPull } from './pull.js';
 import { addTokenize } from './tokenize.js';
 
@@ -25,7 +26,7 @@ export function createProgram(context: CommandContext): Command {
     .showSuggestionAfterError()
     .showHelpAfterError('(--help lists all commands and flags)')
     .exitOverride();
-  for (const add of [addGenerate, addTokenize, addPerplexity, addInspect, addPull, addBench]) add(program, context);
+  for (const add of [addGenerate, addTokenize, addPerplexity, addInspect, addPull, addPlan, addBench]) add(program, context);
   return program;
 }
 

@@ -17,7 +17,7 @@ export async function checkReportPaths(paths: Readonly<Record<string, string | u
     const other = seen.get(key);
     if (other !== undefined) throw new UsageError(`--${other} and --${flag} name the same file: ${path}`);
     seen.set(key, flag);
-    if (flag === 'stats' || flag === 'trace') {
+    if (flag === 'stats' || flag === 'trace' || flag === 'html') {
       if (stats?.isDirectory() === true) throw new JobFileError(path, 'cannot be written: it is a folder, expected a file');
       await open(dirname(path), 'r').then(
         (folder) => folder.close(),

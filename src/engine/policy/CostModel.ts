@@ -50,7 +50,7 @@ export interface BlockCost {
 /** A way to cost blocks. Pure. */
 export interface CostModel {
   readonly name: 'spillway' | 'flexgen' | 'lm-offload';
-  /** The costs of a setting; several where a choice of its own is to be made (whether anything streams), each with its own fixed shares. */
+  /** The costs of a setting; several where a choice of its own is to be made (whether anything is on disk), the one that needs least first. */
   blocks(setting: BlockSetting): readonly BlockCost[];
   /** The cost under a placement that is settled, fixed charges included. */
   blockAt(setting: BlockSetting, placement: PlacementVector): BlockCost;

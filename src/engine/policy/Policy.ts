@@ -28,7 +28,9 @@ export interface BlockChoice {
 /** A whole policy: the object `policy` of `plan --json`. */
 export interface Policy extends BlockChoice, PlacementShares {}
 
-const share = z.number().min(0).max(1);
+/** A share that was computed as the rest of others may be off by rounding. */
+const ROUNDING = 1e-9;
+const share = z.number().min(-ROUNDING).max(1 + ROUNDING).transform((value) => Math.min(1, Math.max(0, value)));
 const shares = z.strictObject({ gpu: share.default(0), cpu: share.default(0), disk: share.default(0) })
   .refine(({ gpu, cpu, disk }) => Math.abs(gpu + cpu + disk - 1) <= 1e-6, { error: 'expected shares gpu, cpu and disk that sum to 1' });
 const onCpu = { gpu: 0, cpu: 1, disk: 0 };

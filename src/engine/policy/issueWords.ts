@@ -15,7 +15,7 @@ export function issueWords(error: z.ZodError, document: unknown): { field: strin
 function expectedWords(issue: z.core.$ZodIssue | undefined): string {
   switch (issue?.code) {
     case 'too_small':
-      return `${issue.origin === 'array' ? 'a list of' : 'a number'} ${issue.inclusive === false ? 'above' : 'of at least'} ${issue.minimum}`;
+      return issue.origin === 'array' ? `a list of at least ${issue.minimum}` : `a number ${issue.inclusive === false ? 'above' : 'of at least'} ${issue.minimum}`;
     case 'too_big':
       return `${issue.origin === 'array' ? 'a list of' : 'a number of'} at most ${issue.maximum}`;
     case 'invalid_type':

@@ -1,0 +1,124 @@
+import { readFile } from 'node:fs/promises';
+import { Option, type Command } from 'commander';
+import type { CommandContext } from './CommandContext.js';
+import { addSwitch, requireFlags } from './flags/commandFlags.js';
+import { path, size, wholeNumber } from './flags/parsers.js';
+import {
+  describeFileError, parsePolicy, planCurves, planDocument, PlanFileError, readHardware, readModelShape, simulatePlan, UsageError, writeFileAtomic,
+  type Compression, type PlanRequest, type Policy,
+} from './library.js';
+import { planPage } from './planPage.js';
+import { describePlan } from './planReport.js';
+import { checkReportPaths } from './reportFiles.js';
+import { TraceFile } from './TraceFile.js';
+
+interface PlanCommandFlags {
+  readonly model: string;
+  readonly hardware: string;
+  readonly promptTokens: number;
+  readonly maxNewTokens: number;
+  readonly rows?: number;
+  readonly policy?: string;
+  readonly costModel: 'spillway' | 'flexgen' | 'lm-offload';
+  readonly gpuMemory?: number;
+  readonly cpuMemory?: number;
+  readonly diskMemory?: number;
+  readonly schedule?: Policy['schedule'];
+  readonly batchSize?: number;
+  readonly batches?: number;
+  readonly compressWeights: Compression | 'auto';
+  readonly compressCache: Compression | 'auto';
+  readonly threads?: number;
+  readonly json: boolean;
+  readonly html?: string;
+  readonly simulate: boolean;
+  readonly trace?: string;
+}
+
+const COMPRESSION_FLAGS = ['none', '8bit', '4bit', 'auto'] as const;
+
+export function addPlan(program: Command, context: CommandContext): void {
+  const command = program.command('plan').description('Finds the fastest policy for a model on a machine, predicts its time, and says what would lift it. Needs no weights.');
+  command.addOption(new Option('--model <name|path>', 'necessary: a known name such as opt-30b, a config.json, or a model').argParser(path));
+  command.addOption(new Option('--hardware <this|name|file>', 'the machine: this one, measured now; flexgen-t4, flexgen-t4-measured, lm-offload-a100; or a file that profile wrote').argParser(path).default('this'));
+  command.option('--prompt-tokens <n>', 'necessary: tokens of a prompt', wholeNumber(1, 2 ** 26));
+  command.option('--max-new-tokens <n>', 'new tokens a row', wholeNumber(1, 2 ** 26), 128);
+  command.option('--rows <n>', 'rows in all (default: without end)', wholeNumber(1));
+  command.addOption(new Option('--cost-model <name>', "spillway: ours; flexgen: FlexGen's as shipped; lm-offload: LM-Offload's equations").choices(['spillway', 'flexgen', 'lm-offload']).default('spillway'));
+  command.optionsGroup('Memory:');
+  for (const tier of ['gpu', 'cpu', 'disk']) command.option(`--${tier}-memory <size>`, `most ${tier} memory (default: what the machine has)`, tier === 'cpu' ? size : sizeOrNone);
+  command.optionsGroup('What is settled already:');
+  command.addOption(new Option('--policy <file>', 'predict this policy (the object `policy` that --json prints) and search nothing (default: search)').argParser(path));
+  command.addOption(new Option('--schedule <name>', '(default: the best)').choices(['row', 'zigzag', 'diagonal']));
+  command.option('--batch-size <n>', 'rows in a batch (default: the best)', wholeNumber(1, 4096));
+  command.option('--batches <n>', 'batches that share one pass (default: the best)', wholeNumber(1, 256));
+  command.addOption(new Option('--compress-weights <kind>', 'auto: whatever is fastest').choices(COMPRESSION_FLAGS).default('none'));
+  command.addOption(new Option('--compress-cache <kind>', 'auto: whatever is fastest').choices(COMPRESSION_FLAGS).default('none'));
+  command.option('--threads <n>', 'threads that compute (default: those that the machine was measured with)', wholeNumber(1, 1024));
+  command.optionsGroup('Output:');
+  addSwitch(command, '--json', 'print one JSON document, not words');
+  command.addOption(new Option('--html <file>', 'write a page with plots (default: none)').argParser(path));
+  addSwitch(command, '--simulate', 'run the plan task by task in virtual time, beside the closed form');
+  command.addOption(new Option('--trace <file>', 'with --simulate: write every task as a Chrome trace, for Perfetto (default: none)').argParser(path));
+  command.action((flags: PlanCommandFlags) => plan(flags, context));
+}
+
+async function plan(flags: PlanCommandFlags, context: CommandContext): Promise<void> {
+  requireFlags(flags, 'model', 'promptTokens');
+  if (flags.trace !== undefined && !flags.simulate) throw new UsageError('--trace needs --simulate: without it nothing happens that could be traced');
+  await checkReportPaths({ policy: flags.policy, trace: flags.trace, html: flags.html });
+  const given = flags.policy === undefined ? undefined : parsePolicy(await readPolicyFile(flags.policy), flags.policy);
+  const shape = await readModelShape(flags.model);
+  const hardware = await readHardware(flags.hardware);
+  const request = requestOf(flags, shape, hardware);
+  const document = planDocument(request, given);
+  if (document.predicted.warning !== undefined) context.say(`warning: ${document.predicted.warning}`);
+  const simulated = flags.simulate ? await simulate(flags, request, document.policy, context) : undefined;
+  if (flags.html !== undefined) await writeFileAtomic(flags.html, await planPage(document, planCurves(request, document.policy)));
+  const whole = { ...document, ...(simulated && { simulated }) };
+  await context.print(flags.json ? `${JSON.stringify(whole, undefined, 2)}\n` : describePlan(document, simulated));
+}
+
+function requestOf(flags: PlanCommandFlags, shape: PlanRequest['shape'], hardware: PlanRequest['hardware']): PlanRequest {
+  const { promptTokens, maxNewTokens, rows, gpuMemory, cpuMemory, diskMemory, costModel, schedule, batchSize, batches, threads } = flags;
+  const kinds = (flag: Compression | 'auto'): readonly Compression[] => (flag === 'auto' ? ['none', '8bit', '4bit'] : [flag]);
+  return {
+    shape,
+    hardware,
+    workload: { promptTokens, newTokens: maxNewTokens, rows },
+    caps: { ...(gpuMemory !== undefined && { gpu: gpuMemory }), ...(cpuMemory !== undefined && { cpu: cpuMemory }), ...(diskMemory !== undefined && { disk: diskMemory }) },
+    allow: {
+      ...(schedule && { schedules: [schedule] }), batchSize, batches, threads,
+      compressWeights: kinds(flags.compressWeights), compressCache: kinds(flags.compressCache),
+    },
+    costModel,
+  };
+}
+
+async function simulate(flags: PlanCommandFlags, request: PlanRequest, policy: Policy, { signal }: CommandContext): ReturnType<typeof simulatePlan> {
+  const trace = flags.trace === undefined ? undefined : new TraceFile(flags.trace);
+  try {
+    return await simulatePlan(request, policy, { signal, ...(trace && { onTrace: (event) => trace.add(event) }) });
+  } finally {
+    trace?.close();
+  }
+}
+
+/** @throws PlanFileError */
+async function readPolicyFile(file: string): Promise<unknown> {
+  const text = await readFile(file, 'utf8').catch((error: unknown) => {
+    throw new PlanFileError(file, 'policy', describeFileError(error), 'a file that can be read', { cause: error });
+  });
+  try {
+    const value: unknown = JSON.parse(text);
+    // The whole document of `plan --json` will do as well.
+    return typeof value === 'object' && value !== null && 'policy' in value ? value.policy : value;
+  } catch (error) {
+    throw new PlanFileError(file, 'policy', 'no JSON', 'a JSON object', { cause: error });
+  }
+}
+
+/** A size, or 0 for a tier that is not to be used. */
+function sizeOrNone(text: string): number {
+  return /^0+$/.test(text) ? 0 : size(text);
+}

@@ -1,0 +1,98 @@
+import { leastValue } from './Affine.js';
+import type { CostModel } from './CostModel.js';
+import { costModelOf } from './costModels.js';
+import type { HardwareProfile } from './HardwareProfile.js';
+import { vectorOf, type TierName } from './Placement.js';
+import { cappedHardware, usableBytes, type PlanRequest } from './PlanRequest.js';
+import type { BlockChoice, Policy } from './Policy.js';
+import { doesNotFit, predictionOf, type Prediction } from './predict.js';
+import { searchPolicy, type SearchOutcome, type SearchSpace } from './search/searchPolicy.js';
+import { checkWorkload } from './Workload.js';
+
+export interface RankedPlan {
+  readonly policy: Policy;
+  readonly predicted: Prediction;
+}
+
+/** The best policy of a request, and what came close. */
+export interface Choice extends RankedPlan {
+  readonly runnersUp: readonly RankedPlan[];
+  readonly searched: Pick<SearchOutcome, 'blocks' | 'programs' | 'feasible'>;
+}
+
+const RUNNERS_UP = 4;
+
+/**
+ * The fastest policy that fits the caps, under a cost model. Pure; at most about a second for the largest models.
+ *
+ * @throws UsageError for caps or a workload that make no sense
+ * @throws MemoryBudgetError if nothing fits; it names the smallest budget that would
+ */
+export function choosePolicy(request: PlanRequest): Choice {
+  const { shape, workload, costModel = 'spillway' } = request;
+  checkWorkload(workload, shape.contextTokens);
+  const model = costModelOf(costModel);
+  const hardware = cappedHardware(request.hardware, request.caps);
+  const usable = usableBytes(hardware);
+  const space = searchSpace(request, model, hardware);
+  const { ranked, ...searched } = searchPolicy(model, { hardware, shape, workload }, space, usable);
+  const plans = ranked.map(({ policy, at }): RankedPlan => {
+    const cost = model.blockAt({ hardware, shape, workload, block: policy }, vectorOf(policy));
+    return { policy, predicted: predictionOf(at, cost, usable) };
+  });
+  const [best] = plans;
+  if (best === undefined) throw smallestBudget(model, { ...request, hardware }, space, usable);
+  return { ...best, runnersUp: distinct(plans).slice(1, 1 + RUNNERS_UP), searched };
+}
+
+/** What a request leaves open. */
+function searchSpace({ allow = {}, workload }: PlanRequest, model: CostModel, hardware: HardwareProfile): SearchSpace {
+  const withGpu = hardware.memory.gpuBytes > 0;
+  const { rows = Infinity } = workload;
+  return {
+    schedules: allow.schedules ?? (model.name === 'spillway' ? ['zigzag', 'diagonal'] : ['zigzag']),
+    batchSizes: allow.batchSize === undefined ? undefined : [allow.batchSize],
+    batchCounts: allow.batches === undefined ? undefined : [allow.batches],
+    mostBatchSize: Math.min(rows, allow.mostBatchSize ?? (withGpu ? 1024 : 256)),
+    mostBatches: Math.min(rows, allow.mostBatches ?? 64),
+    compressWeights: allow.compressWeights ?? ['none'],
+    compressCache: allow.compressCache ?? ['none'],
+    // FlexGen's model knows attention where the cache is, and nothing else.
+    cpuAttention: model.name === 'flexgen' || !withGpu ? [true] : allow.cpuAttention ?? [true, false],
+    tokensPerSquare: allow.tokensPerSquare,
+    threads: allow.threads,
+  };
+}
+
+/** One plan of each kind: plans that differ in nothing but a few rows are no alternatives. */
+function distinct(plans: readonly RankedPlan[]): RankedPlan[] {
+  const seen = new Set<string>();
+  return plans.filter(({ policy: { schedule, batchSize, batches, cpuAttention, compressWeights, compressCache, weights, cache } }) => {
+    const key = [schedule, Math.round(Math.log2(batchSize)), Math.round(Math.log2(batches)), cpuAttention, compressWeights, compressCache, weights.disk > 0, cache.disk > 0].join(' ');
+    return !seen.has(key) && seen.add(key);
+  });
+}
+
+/** For a tier that no placement fits: how much of it the smallest block takes, the other tiers taken as large as need be. */
+function smallestBudget(model: CostModel, { hardware, shape, workload }: PlanRequest, space: SearchSpace, usable: Readonly<Record<TierName, number>>): Error {
+  const block: BlockChoice = {
+    schedule: 'zigzag', batchSize: space.batchSizes?.[0] ?? 1, batches: space.batchCounts?.[0] ?? 1, compressWeights: space.compressWeights[0] ?? 'none',
+    compressCache: space.compressCache[0] ?? 'none', cpuAttention: space.cpuAttention[0] ?? true, tokensPerSquare: space.tokensPerSquare, threads: space.threads,
+  };
+  const setting = { hardware, shape, workload, block };
+  const fits = (tier: TierName, bytes: number): boolean =>
+    searchPolicy(model, { hardware: { ...hardware, memory: { ...hardware.memory, [`${tier}Bytes`]: bytes / hardware.usableFraction } }, shape, workload }, { ...space, schedules: ['zigzag'], batchSizes: [block.batchSize], batchCounts: [block.batches] }, { ...usable, [tier]: bytes }).ranked.length > 0;
+  // The tier that more of would help: CPU memory first, as it is the one that is capped most often.
+  for (const tier of ['cpu', 'gpu', 'disk'] as const) {
+    if (usable[tier] <= 0 || !fits(tier, 1e16)) continue;
+    let [low, high] = [usable[tier], 1e16];
+    for (let step = 0; step < 60 && high - low > Math.max(2 ** 20, low * 1e-3); step++) {
+      const middle = low * 2 < high ? low * 2 : (low + high) / 2;
+      if (fits(tier, middle)) high = middle;
+      else low = middle;
+    }
+    return doesNotFit(usable, high, tier);
+  }
+  const needs = model.blocks(setting)[0]?.memory.find(({ tier, bytes }) => leastValue(bytes, {}) > usable[tier]);
+  return doesNotFit(usable, needs ? leastValue(needs.bytes, {}) : shape.layerWeightBytes * shape.layers, needs?.tier ?? 'cpu');
+}

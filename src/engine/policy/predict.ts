@@ -1,0 +1,64 @@
+import { MemoryBudgetError } from '../../errors/MemoryBudgetError.js';
+import type { BlockCost, BlockSetting, CostAt, CostModel } from './CostModel.js';
+import { costAt, overflows } from './costAt.js';
+import { costModelOf } from './costModels.js';
+import { vectorOf, type PlacementVector, type TierName } from './Placement.js';
+import { cappedHardware, usableBytes, type PlanRequest } from './PlanRequest.js';
+import type { Policy } from './Policy.js';
+import { checkWorkload } from './Workload.js';
+
+/** What a policy is expected to do: the object `predicted` of `plan --json` and of `--stats`. */
+export interface Prediction extends Omit<CostAt, 'seconds'> {
+  /** All rows of the workload; of one block where their number is open. */
+  readonly wallSeconds: number;
+  readonly rows: number;
+  readonly fits: boolean;
+  /** Says which tiers overflow, and by how much. */
+  readonly warning?: string;
+  /** The queue that the time is spent on. */
+  readonly bottleneck: string;
+}
+
+/** Everything that costing a policy needs, put together. @throws UsageError */
+export function settingOf({ hardware, shape, workload, caps, costModel = 'spillway' }: PlanRequest, policy: Policy): { readonly model: CostModel; readonly setting: BlockSetting; readonly placement: PlacementVector; readonly cost: BlockCost } {
+  checkWorkload(workload, shape.contextTokens);
+  const model = costModelOf(costModel);
+  const { weights: _w, cache: _c, activations: _h, ...block } = policy;
+  const setting = { hardware: cappedHardware(hardware, caps), shape, workload, block };
+  const placement = vectorOf(policy);
+  return { model, setting, placement, cost: model.blockAt(setting, placement) };
+}
+
+/** Predicts a given policy, whether it fits or not. Pure. @throws UsageError */
+export function predict(request: PlanRequest, policy: Policy): Prediction {
+  const { setting, placement, cost } = settingOf(request, policy);
+  return predictionOf(costAt(cost, placement), cost, usableBytes(setting.hardware));
+}
+
+export function predictionOf(at: CostAt, cost: BlockCost, usable: Readonly<Record<TierName, number>>): Prediction {
+  const { seconds, ...rest } = at;
+  const over = overflows(at, usable);
+  const words = over.map((tier) => `${tier}: ${formatGiB(at.memoryBytes[tier])} needed, ${formatGiB(usable[tier])} usable`);
+  return {
+    ...rest,
+    wallSeconds: seconds,
+    rows: cost.rows,
+    fits: over.length === 0,
+    ...(over.length > 0 && { warning: `the policy does not fit (${words.join('; ')})` }),
+    bottleneck: bottleneckOf(at),
+  };
+}
+
+/** The queue that is busiest; the ones beside it wait for it part of their time. */
+function bottleneckOf({ queueSeconds }: CostAt): string {
+  return Object.entries(queueSeconds).reduce<[string, number]>((best, each) => (each[1] > best[1] ? each : best), ['none', 0])[0];
+}
+
+function formatGiB(bytes: number): string {
+  return `${(bytes / 2 ** 30).toFixed(2)} GiB`;
+}
+
+/** The error for a request of which nothing fits. */
+export function doesNotFit(usable: Readonly<Record<TierName, number>>, neededBytes: number, tier: TierName): MemoryBudgetError {
+  return new MemoryBudgetError(tier, Math.floor(usable[tier]), Math.ceil(neededBytes), 'the smallest plan');
+}

@@ -1,0 +1,96 @@
+import type { ComputeProfile, MatmulWeights } from '../HardwareProfile.js';
+import { attentionElements, bitsOf, cacheValues, feedForwardElements, type ModelShape } from '../ModelShape.js';
+import type { Compression } from '../Policy.js';
+
+/** How a processor computes for a policy. */
+export interface ComputeSetting {
+  readonly on: ComputeProfile;
+  readonly shape: ModelShape;
+  /** Default: as many as the profile was measured with. */
+  readonly threads?: number | undefined;
+  readonly compressWeights: Compression;
+  readonly compressCache: Compression;
+}
+
+/** Which products are measured for a weight type. */
+export function matmulKind({ weightType }: ModelShape, compressed: Compression): MatmulWeights {
+  if (compressed !== 'none') return compressed === '4bit' ? 'q4' : 'q8';
+  const bits = bitsOf(weightType);
+  if (bits >= 32) return 'f32';
+  if (bits >= 16) return 'f16';
+  return bits > 5.1 ? 'q8' : 'q4';
+}
+
+/** Where a type was not measured, the nearest one that was stands in. */
+const STAND_INS: Readonly<Record<MatmulWeights, readonly MatmulWeights[]>> = {
+  f32: ['f32', 'f16', 'q8', 'q4'], f16: ['f16', 'f32', 'q8', 'q4'], q8: ['q8', 'q4', 'f16', 'f32'], q4: ['q4', 'q8', 'f16', 'f32'],
+};
+
+/**
+ * Operations a second of a product with `tokens` rows: the measured points joined by straight lines between the logarithms. Below the first point
+ * reading the weights takes all the time, which does not depend on the rows; beyond the last one the speed stays.
+ */
+export function matmulFlopsPerSecond({ matmul }: ComputeProfile, kind: MatmulWeights, tokens: number): number {
+  const measured = STAND_INS[kind].find((each) => matmul.some(({ weights }) => weights === each));
+  const points = matmul.filter(({ weights }) => weights === measured).sort((a, b) => a.tokens - b.tokens);
+  const above = points.findIndex((point) => point.tokens >= tokens);
+  const [high, low] = [points[above], points[above - 1]];
+  if (high === undefined) return points.at(-1)?.flopsPerSecond ?? 1;
+  if (low === undefined) return (high.flopsPerSecond * tokens) / high.tokens;
+  const part = Math.log(tokens / low.tokens) / Math.log(high.tokens / low.tokens);
+  return low.flopsPerSecond * (high.flopsPerSecond / low.flopsPerSecond) ** part;
+}
+
+/** Seconds of a product of `tokens` rows with `elements` weights. */
+function matmulSeconds({ on, threads = on.threads }: ComputeSetting, kind: MatmulWeights, elements: number, tokens: number): number {
+  if (tokens <= 0) return 0;
+  return (2 * elements * tokens) / matmulFlopsPerSecond(on, kind, tokens) / (Math.min(threads, on.threads) / on.threads);
+}
+
+/** Norm, query, key and value products, rotation, and storing keys and values: compressed on the way where they are. */
+export function projectSeconds(setting: ComputeSetting, tokens: number): number {
+  const { on, shape } = setting;
+  const { hiddenSize, heads, kvHeads, headDim } = shape;
+  const kind = matmulKind(shape, setting.compressWeights);
+  const quantise = setting.compressCache === 'none' ? 0 : (tokens * cacheValues(shape)) / on.quantiseValuesPerSecond;
+  return matmulSeconds(setting, kind, hiddenSize * headDim * (heads + 2 * kvHeads), tokens) + elementwiseSeconds(setting, tokens * (4 * hiddenSize + 2 * heads * headDim)) + quantise;
+}
+
+/** Output product, residual sums, feed-forward block. Of a mixture every expert has its share of the tokens. */
+export function finishSeconds(setting: ComputeSetting, tokens: number): number {
+  const { shape } = setting;
+  const { hiddenSize, heads, headDim, feedForwardSize, experts } = shape;
+  const kind = matmulKind(shape, setting.compressWeights);
+  const out = matmulSeconds(setting, kind, hiddenSize * heads * headDim, tokens);
+  const used = experts ? Math.min(experts.count, tokens * experts.perToken) : 1;
+  const inner = experts ? used * matmulSeconds(setting, kind, feedForwardElements(shape), (tokens * experts.perToken) / used) : matmulSeconds(setting, kind, feedForwardElements(shape), tokens);
+  return out + inner + elementwiseSeconds(setting, tokens * (8 * hiddenSize + 4 * feedForwardSize * (experts?.perToken ?? 1)));
+}
+
+/** Attention of rows that decode: bounded by reading their keys and values, which become floats again where they are compressed. */
+export function decodeAttentionSeconds({ on, shape, threads = on.threads, compressCache }: ComputeSetting, keys: number): number {
+  const values = keys * cacheValues(shape);
+  const read = (values * 2) / on.attention.decodeBytesPerSecond / (Math.min(threads, on.threads) / on.threads);
+  return read + (compressCache === 'none' ? 0 : values / on.dequantiseValuesPerSecond);
+}
+
+export function prefillAttentionSeconds({ on, shape, threads = on.threads }: ComputeSetting, keys: number): number {
+  return (4 * keys * shape.heads * shape.headDim) / on.attention.prefillFlopsPerSecond / (Math.min(threads, on.threads) / on.threads);
+}
+
+/** Final norm, the head's product, and looking at the logits. */
+export function headSeconds(setting: ComputeSetting, rows: number): number {
+  const { on, shape } = setting;
+  const { hiddenSize, vocabularySize } = shape;
+  return matmulSeconds(setting, matmulKind(shape, 'none'), hiddenSize * vocabularySize, rows) + (rows * vocabularySize) / on.sampleLogitsPerSecond;
+}
+
+/** Norms, activations, sums: floats that are read and written once. */
+function elementwiseSeconds({ on }: ComputeSetting, values: number): number {
+  return (values * 4) / on.memoryBytesPerSecond;
+}
+
+/** All products of one token in one layer, in operations: for rooflines. */
+export function layerFlopsPerToken(shape: ModelShape): number {
+  return 2 * (attentionElements(shape) + feedForwardElements(shape) * (shape.experts?.perToken ?? 1));
+}

@@ -1,0 +1,78 @@
+import { sum, times, type Affine } from '../Affine.js';
+import type { BlockSetting } from '../CostModel.js';
+import { layerElements } from '../ModelShape.js';
+import { decodeAttentionSeconds, finishSeconds, headSeconds, prefillAttentionSeconds, projectSeconds, type ComputeSetting } from './computeSeconds.js';
+import type { Sizes } from './sizes.js';
+import type { SweepClass } from './walkRows.js';
+
+/** Seconds of each queue for one layer of one sweep. */
+export interface LayerQueues {
+  readonly queues: Readonly<Record<string, Affine>>;
+  readonly bounds: readonly Affine[];
+}
+
+/** How a setting computes on its GPU (absent without one) and its CPU. */
+export function computeSettings({ hardware, shape, block }: BlockSetting): { readonly gpu: ComputeSetting | undefined; readonly cpu: ComputeSetting } {
+  const { compressWeights, compressCache, threads } = block;
+  const common = { shape, compressWeights, compressCache };
+  return {
+    gpu: hardware.gpu && hardware.memory.gpuBytes > 0 ? { ...common, on: hardware.gpu } : undefined,
+    cpu: { ...common, on: hardware.cpu, threads },
+  };
+}
+
+/** What a layer of one sweep asks of every queue: transfers by bytes, computing by tasks. */
+export function layerQueues(setting: BlockSetting, sizes: Sizes, { squares, load }: SweepClass): LayerQueues {
+  const { hardware, shape, block } = setting;
+  const { links } = hardware;
+  const { gpu, cpu } = computeSettings(setting);
+  const { layerWeightBytes: w, tokenCacheBytes, tokenActivationBytes } = sizes;
+  const tokens = load.promptTokens + load.decodeRows;
+  const context = squares * load.contextTokens * tokenCacheBytes;
+  const fresh = squares * tokens * tokenCacheBytes;
+  // The first layer's input is embedded, the last one's output sampled, where computing happens.
+  const hidden = (squares * tokens * tokenActivationBytes * (shape.layers - 1)) / shape.layers;
+
+  const on = gpu ?? cpu;
+  const head = (headSeconds(on, load.sampledRows) + 2 * on.on.taskSeconds) / shape.layers;
+  const perSquare = projectSeconds(on, tokens) + finishSeconds(on, tokens) + prefillAttentionSeconds(on, load.promptKeys) + 3 * on.on.taskSeconds + head;
+  const attend = squares * decodeAttentionSeconds(on, load.decodeKeys);
+  const disk = {
+    'disk-read': times(1 / (links.diskReadBytesPerSecond ?? Infinity), { wn: w, cn: context, hn: hidden }),
+    'disk-write': times(1 / (links.diskWriteBytesPerSecond ?? Infinity), { cn: fresh, hn: hidden }),
+  };
+  const diskBytes = { wn: w, cn: context + fresh, hn: 2 * hidden };
+  const memory = 1 / hardware.cpu.memoryBytesPerSecond;
+  if (gpu === undefined) {
+    const compute = { constant: squares * perSquare + attend };
+    // What comes from disk crosses the same memory that computing reads.
+    return { queues: { 'cpu-compute': compute, ...disk }, bounds: [sum(compute, times(memory, diskBytes)), disk['disk-read'], disk['disk-write']] };
+  }
+  const dequantise = block.compressWeights === 'none' ? 0 : layerElements(shape) / gpu.on.dequantiseValuesPerSecond;
+  const host = block.cpuAttention;
+  const onCpu = squares * (decodeAttentionSeconds(cpu, load.decodeKeys) + (load.decodeKeys > 0 ? cpu.on.taskSeconds : 0));
+  const gpuCompute: Affine = host ? { constant: squares * perSquare + dequantise, cg: attend } : { constant: squares * perSquare + dequantise, cg: attend, cc: attend, cn: attend };
+  const cpuCompute: Affine = host ? { cc: onCpu, cn: onCpu } : {};
+  // With attention on the CPU, queries (with the new keys and values) go down and outputs come up.
+  const outputs = host ? squares * load.decodeRows * shape.heads * shape.headDim * 2 : 0;
+  const up: Affine = sum({ wc: w, wn: w, hc: hidden, hn: hidden }, host ? { cc: outputs, cn: outputs } : { cc: context, cn: context });
+  const down: Affine = { cc: fresh + outputs, cn: fresh + outputs, hc: hidden, hn: hidden };
+  const queues = {
+    'gpu-compute': gpuCompute,
+    'cpu-compute': cpuCompute,
+    'host-to-device': times(1 / (links.hostToDeviceBytesPerSecond ?? Infinity), up),
+    'device-to-host': times(1 / (links.deviceToHostBytesPerSecond ?? Infinity), down),
+    ...disk,
+  };
+  const compute = sum(gpuCompute, cpuCompute);
+  return {
+    queues,
+    bounds: [
+      // A batch's attention on the CPU and the rest of its layer follow each other, in one queue of the device.
+      compute,
+      queues['host-to-device'], queues['device-to-host'], queues['disk-read'], queues['disk-write'],
+      // Copies cross the host's memory, which attention on the CPU reads.
+      sum(cpuCompute, times(memory, up), times(memory, down), times(memory, diskBytes)),
+    ],
+  };
+}

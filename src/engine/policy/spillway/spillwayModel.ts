@@ -1,0 +1,70 @@
+import type { BlockCost, BlockSetting, CostModel, PhaseCost } from '../CostModel.js';
+import type { PlacementVariable } from '../Placement.js';
+import { memoryTerms, type Charges } from './memory.js';
+import { layerQueues } from './queues.js';
+import { sizesOf } from './sizes.js';
+import { mergeClasses, rowsOf, slotsOf, walkRows, type SweepClass } from './walkRows.js';
+
+/**
+ * Our own cost model: the sweeps that the schedule really makes, prompts in chunks riding with decoding rows; times from measured curves;
+ * (de)quantisation where it is spent; memory as the pools reserve it; machines with and without a GPU.
+ */
+export const spillwayModel: CostModel = {
+  name: 'spillway',
+  blocks(setting) {
+    const { diskBytes } = setting.hardware.memory;
+    const choices = diskBytes > 0 ? [false, true] : [false];
+    return choices.flatMap((spills) => choices.map((streams) => blockCost(setting, { streams, spills }, 'coarse')));
+  },
+  blockAt: (setting, { wn, cn, hn }) => blockCost(setting, { streams: wn > 0, spills: cn > 0 || hn > 0 }, 'fine'),
+  compressions: ['none', '8bit', '4bit'],
+  shareStep: (setting) => ({ weights: 0.001, cache: 1 / sizesOf(setting).rowPages, activations: 0.001 }),
+};
+
+/** What of a setting's cost does not depend on the placement. */
+interface Walked {
+  /** Of every class of sweeps; and of two classes, those with and those without prompts, which is enough to place by. */
+  readonly fine: readonly PhaseCost[];
+  readonly coarse: readonly PhaseCost[];
+}
+
+/** A setting is costed several times (with and without disk, before and after rounding), its sweeps are counted once. */
+const walked = new WeakMap<BlockSetting, Walked>();
+
+function walkedOf(setting: BlockSetting): Walked {
+  const known = walked.get(setting);
+  if (known !== undefined) return known;
+  const { shape, workload, block } = setting;
+  const sizes = sizesOf(setting);
+  const classes = walkRows(workload, block);
+  const phaseOf = (each: SweepClass): PhaseCost => {
+    const { promptTokens, decodeRows } = each.load;
+    return {
+      name: promptTokens > 0 ? `prompts, ${Math.round(promptTokens + decodeRows)} tokens a square` : `decoding, ${Math.round(decodeRows)} rows a square`,
+      times: each.sweeps * shape.layers,
+      ...layerQueues(setting, sizes, each),
+      promptShare: promptTokens / (promptTokens + decodeRows),
+    };
+  };
+  const result = { fine: classes.map(phaseOf), coarse: mergeClasses(classes).map(phaseOf) };
+  walked.set(setting, result);
+  return result;
+}
+
+function blockCost(setting: BlockSetting, charges: Charges, detail: 'fine' | 'coarse'): BlockCost {
+  const { hardware, workload, block } = setting;
+  const rows = rowsOf(workload, block);
+  return {
+    // Counted when asked for: most blocks that a search looks at don't fit.
+    get phases() {
+      return walkedOf(setting)[detail];
+    },
+    memory: memoryTerms(setting, sizesOf(setting), Math.min(rows, slotsOf(block) * block.batchSize), charges),
+    fixed: { ...(hardware.memory.gpuBytes > 0 ? {} : NO_GPU), ...(charges.streams ? {} : { wn: 0 }), ...(charges.spills ? {} : { cn: 0, hn: 0 }) },
+    newTokens: rows * workload.newTokens,
+    rows,
+    onceSeconds: 0,
+  };
+}
+
+const NO_GPU: Partial<Record<PlacementVariable, number>> = { wg: 0, cg: 0, hg: 0 };

@@ -1,0 +1,44 @@
+import type { BlockSetting } from '../CostModel.js';
+import type { PlacementShares } from '../Placement.js';
+import { decodeAttentionSeconds, finishSeconds, headSeconds, prefillAttentionSeconds, projectSeconds } from './computeSeconds.js';
+import { computeSettings } from './queues.js';
+
+/** What of a task decides how long it takes (engine/execution/Task has more). */
+export interface TimedTask {
+  readonly name: string;
+  readonly part?: string;
+  readonly queue: string;
+  readonly bytes: number;
+  readonly rows: readonly { readonly firstPosition: number; readonly tokens: number; readonly head: string }[];
+}
+
+/** Seconds of one task under a policy: the same terms that the closed form sums up. For the simulated device. */
+export function taskSeconds(setting: BlockSetting, placement: PlacementShares): (task: TimedTask) => number {
+  const { gpu, cpu } = computeSettings(setting);
+  const { links } = setting.hardware;
+  const rates: Readonly<Record<string, number | undefined>> = {
+    'host-to-device': links.hostToDeviceBytesPerSecond,
+    'device-to-host': links.deviceToHostBytesPerSecond,
+    'disk-read': links.diskReadBytesPerSecond,
+    'disk-write': links.diskWriteBytesPerSecond,
+  };
+  const on = gpu ?? cpu;
+  const onCpu = gpu && setting.block.cpuAttention ? 1 - placement.cache.gpu : 0;
+  return ({ name, part, queue, bytes, rows }) => {
+    if (name !== 'compute') return bytes / (rates[queue] ?? Infinity);
+    let [tokens, decodeKeys, promptKeys, sampled] = [0, 0, 0, 0];
+    for (const range of rows) {
+      tokens += range.tokens;
+      if (range.tokens === 1 && range.firstPosition > 0 && range.head === 'sample') decodeKeys += range.firstPosition + 1;
+      else promptKeys += range.tokens * range.firstPosition + (range.tokens * (range.tokens + 1)) / 2;
+      if (range.head !== 'none') sampled++;
+    }
+    const { taskSeconds: fixed } = on.on;
+    if (part === 'project') return fixed + projectSeconds(on, tokens);
+    if (part === 'finish') return fixed + finishSeconds(on, tokens);
+    if (part === 'head') return fixed + headSeconds(on, sampled);
+    if (part !== 'attend') return fixed;
+    const host = onCpu > 0 && decodeKeys > 0 ? onCpu * (decodeAttentionSeconds(cpu, decodeKeys) + cpu.on.taskSeconds) : 0;
+    return fixed + prefillAttentionSeconds(on, promptKeys) + (1 - onCpu) * decodeAttentionSeconds(on, decodeKeys) + host;
+  };
+}

@@ -1,0 +1,171 @@
+import { tokensPerSquareOf, type BlockChoice } from '../Policy.js';
+import type { Workload } from '../Workload.js';
+
+/** What one square does, as far as time goes: averages over the squares of a class. */
+export interface SquareLoad {
+  /** Tokens of prompts, and rows that decode one token each. */
+  readonly promptTokens: number;
+  readonly decodeRows: number;
+  /** Keys that the decoding rows look at, and those that the prompts' tokens look at, summed. */
+  readonly decodeKeys: number;
+  readonly promptKeys: number;
+  /** Rows for which the head samples. */
+  readonly sampledRows: number;
+  /** Tokens whose cache was there before, over all ranges: what a cache that lives elsewhere has to load. */
+  readonly contextTokens: number;
+}
+
+/** Sweeps that are alike. */
+export interface SweepClass {
+  readonly sweeps: number;
+  /** Squares of one sweep and layer. */
+  readonly squares: number;
+  /** Of one square. */
+  readonly load: SquareLoad;
+}
+
+
+const FIELDS = ['promptTokens', 'decodeRows', 'decodeKeys', 'promptKeys', 'sampledRows', 'contextTokens'] as const;
+type Load = Record<(typeof FIELDS)[number], number>;
+
+/** A longer run than this many blocks is costed as so many times its steady state. */
+const BLOCKS_WALKED = 3;
+
+/** Batches that share a sweep. */
+export function slotsOf({ schedule, batches }: BlockChoice): number {
+  return schedule === 'row' ? 1 : batches;
+}
+
+/** Rows that are costed: all of the workload, or where it has no end a block of them, or several where a block has no end either. */
+export function rowsOf({ rows }: Workload, block: BlockChoice): number {
+  return rows ?? slotsOf(block) * block.batchSize * (block.schedule === 'diagonal' ? BLOCKS_WALKED : 1);
+}
+
+/**
+ * Goes through the sweeps of a workload as the block schedules do (engine/schedules/blockSchedule): decoding rows first, prompts in chunks in what is
+ * left of a square, freed places taken at once or when the block ends. Rows are alike, so counts of them suffice. Pure.
+ */
+export function walkRows(workload: Workload, block: BlockChoice): SweepClass[] {
+  const slots = slotsOf(block);
+  const places = slots * block.batchSize;
+  const refill = block.schedule === 'diagonal';
+  const rows = rowsOf(workload, block);
+  const unit = refill ? rows : Math.min(rows, places);
+  const walked = Math.min(unit, BLOCKS_WALKED * places);
+  const classes = new Map<number, { sweeps: number; squares: number; load: Load }>();
+  const walk = (count: number, weight: number): void => {
+    if (count <= 0 || weight <= 0) return;
+    // Rows go to the emptiest slot, so slots differ by one row at most.
+    const least = Math.floor(count / slots);
+    const fuller = count - least * slots;
+    const squares = [{ of: sweepsOf(least + 1, workload, block, refill), slots: fuller }, { of: sweepsOf(least, workload, block, refill), slots: slots - fuller }];
+    const sweeps = Math.max(...squares.map(({ of, slots: n }) => (n > 0 ? of.length : 0)));
+    for (let i = 0; i < sweeps; i++) {
+      let tokens = 0;
+      const total = { sweeps: weight, squares: 0, load: emptyLoad() };
+      for (const { of, slots: n } of squares) {
+        const load = of[i];
+        if (load === undefined || n === 0) continue;
+        total.squares += n;
+        tokens = Math.max(tokens, load.promptTokens + load.decodeRows);
+        for (const field of FIELDS) total.load[field] += load[field] * n;
+      }
+      // Alike are sweeps of about as many tokens; those with prompts and those without are kept apart.
+      const key = Math.round(Math.log2(Math.max(1, tokens))) * (total.load.promptTokens > 0 ? 1 : -1);
+      const sum = classes.get(key);
+      if (!sum) {
+        for (const field of FIELDS) total.load[field] *= weight;
+        classes.set(key, { ...total, squares: total.squares * weight });
+      } else {
+        sum.sweeps += weight;
+        sum.squares += total.squares * weight;
+        for (const field of FIELDS) sum.load[field] += total.load[field] * weight;
+      }
+    }
+  };
+  if (refill) walk(walked, unit / walked);
+  else {
+    walk(unit, Math.floor(rows / unit));
+    walk(rows % unit, 1);
+  }
+  return [...classes.values()].map(({ sweeps, squares, load }) => ({
+    sweeps,
+    squares: squares / sweeps,
+    load: Object.fromEntries(FIELDS.map((field) => [field, load[field] / squares])) as Load,
+  }));
+}
+
+/** Two classes at most: the sweeps in which prompts ride, and the others. */
+export function mergeClasses(classes: readonly SweepClass[]): SweepClass[] {
+  const merged = (of: readonly SweepClass[]): SweepClass[] => {
+    const sweeps = of.reduce((sum, each) => sum + each.sweeps, 0);
+    const squares = of.reduce((sum, each) => sum + each.sweeps * each.squares, 0);
+    if (of.length === 0 || squares === 0) return [];
+    const load = emptyLoad();
+    for (const each of of) for (const field of FIELDS) load[field] += (each.load[field] * each.sweeps * each.squares) / squares;
+    return [{ sweeps, squares: squares / sweeps, load }];
+  };
+  return [...merged(classes.filter(({ load }) => load.promptTokens > 0)), ...merged(classes.filter(({ load }) => load.promptTokens === 0))];
+}
+
+function emptyLoad(): Load {
+  return { promptTokens: 0, decodeRows: 0, decodeKeys: 0, promptKeys: 0, sampledRows: 0, contextTokens: 0 };
+}
+
+/** The squares of one slot for `count` rows, a sweep each. */
+function sweepsOf(count: number, { promptTokens: s, newTokens: n }: Workload, block: BlockChoice, refill: boolean): Load[] {
+  const sweeps: Load[] = [];
+  const capacity = Math.max(tokensPerSquareOf(block), block.batchSize);
+  // Rows that end at a sweep: how many, known when their prompt ends.
+  const ends = new Map<number, number>();
+  let waiting = count;
+  let [queued, offset] = [0, 0]; // rows in place whose prompt is not done; tokens of the first one that are
+  let [decoding, keys] = [0, 0]; // rows that decode, and the keys that they look at in the next sweep
+  let free = block.batchSize;
+  let started = false;
+  while (waiting > 0 || queued > 0 || decoding > 0) {
+    if (refill || !started || (queued === 0 && decoding === 0)) {
+      const come = Math.min(waiting, free);
+      waiting -= come;
+      free -= come;
+      queued += come;
+      started = true;
+    }
+    const load = emptyLoad();
+    load.decodeRows = decoding;
+    load.decodeKeys = keys;
+    load.contextTokens = keys - decoding;
+    load.sampledRows = decoding;
+    const taken = Math.min(capacity - decoding, queued * s - offset);
+    let done = 0;
+    if (taken > 0) {
+      const end = offset + taken;
+      done = Math.floor(end / s);
+      load.promptTokens = taken;
+      load.promptKeys = done * triangle(s) + triangle(end % s) - triangle(offset);
+      load.contextTokens += offset;
+      load.sampledRows += done;
+      offset = end % s;
+    }
+    const sweep = sweeps.push(load) - 1;
+    // Those that decoded look at one key more next time; those that end leave.
+    const left = ends.get(sweep) ?? 0;
+    ends.delete(sweep);
+    keys += decoding - left * (s + n);
+    decoding -= left;
+    queued -= done;
+    free += left;
+    if (n === 1) free += done;
+    else if (done > 0) {
+      decoding += done;
+      keys += done * (s + 1);
+      ends.set(sweep + n - 1, done);
+    }
+  }
+  return sweeps;
+}
+
+/** 1 + 2 + … + count */
+function triangle(count: number): number {
+  return (count * (count + 1)) / 2;
+}

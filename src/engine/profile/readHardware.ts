@@ -1,0 +1,30 @@
+import { readdir } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import { UsageError } from '../../errors/UsageError.js';
+import { readJsonObject } from '../../model/files/readJson.js';
+import { parseHardware, type HardwareProfile } from '../policy/HardwareProfile.js';
+import { profileMachine } from './profileMachine.js';
+
+/** The package's own hardware files. */
+const BUILT_IN = new URL('../../../hardware/', import.meta.url);
+const MOST_BYTES = 4 * 2 ** 20;
+
+/** Names of the machines that come with the package. */
+export async function builtInHardware(): Promise<string[]> {
+  return (await readdir(BUILT_IN)).filter((name) => name.endsWith('.json')).map((name) => name.slice(0, -'.json'.length)).sort();
+}
+
+/**
+ * A machine by name or file; `this` is measured now.
+ * @throws UsageError for a name that is not known
+ * @throws PlanFileError, ModelFileError for a file that cannot be used
+ */
+export async function readHardware(nameOrFile: string): Promise<HardwareProfile> {
+  if (nameOrFile === 'this') return profileMachine();
+  const names = await builtInHardware();
+  const path = names.includes(nameOrFile) ? fileURLToPath(new URL(`${nameOrFile}.json`, BUILT_IN)) : nameOrFile;
+  if (path === nameOrFile && !/[\\/.]/.test(nameOrFile)) {
+    throw new UsageError(`hardware: found ${JSON.stringify(nameOrFile)}, expected this, ${names.join(', ')}, or a file (./NAME for one of that name)`);
+  }
+  return parseHardware(await readJsonObject(path, MOST_BYTES), nameOrFile);
+}

@@ -1,0 +1,125 @@
+import { lastValueFrom, count } from 'rxjs';
+import { RowFeed } from './engine/execution/RowFeed.js';
+import { Run } from './engine/execution/Run.js';
+import { RunRecorder } from './engine/execution/RunRecorder.js';
+import type { RunRow } from './engine/execution/RunRow.js';
+import { SimulatedDevice } from './engine/execution/SimulatedDevice.js';
+import type { TaskEvent } from './engine/execution/Task.js';
+import { movement, type Movement } from './engine/memory/movement.js';
+import { PagePool } from './engine/memory/PagePool.js';
+import type { BlockSetting } from './engine/policy/CostModel.js';
+import { tokensPerSquareOf, type Policy } from './engine/policy/Policy.js';
+import { settingOf } from './engine/policy/predict.js';
+import type { PlanRequest } from './engine/policy/PlanRequest.js';
+import { PAGE_TOKENS, sizesOf, type Sizes } from './engine/policy/spillway/sizes.js';
+import { taskSeconds } from './engine/policy/spillway/taskSeconds.js';
+import { diagonalBlock } from './engine/schedules/diagonalBlock.js';
+import { rowByRow } from './engine/schedules/rowByRow.js';
+import { zigZagBlock } from './engine/schedules/zigZagBlock.js';
+import { UsageError } from './errors/UsageError.js';
+import { defaultPipeline } from './operators/defaultPipeline.js';
+import { finishedRows } from './operators/finishedRows.js';
+import { squares } from './operators/squares.js';
+import type { Stage } from './operators/stageInternals.js';
+import type { TraceEvent } from './RunStats.js';
+import type { StageContext } from './engine/execution/Run.js';
+
+/** What came of a plan in virtual time. */
+export interface SimulatedPlan {
+  readonly rows: number;
+  readonly newTokens: number;
+  /** Virtual seconds from the first task's start to the last one's end. */
+  readonly seconds: number;
+  readonly tokensPerSecond: number;
+  readonly queueSeconds: Readonly<Record<string, number>>;
+  readonly tasks: number;
+  readonly peakPages: number;
+}
+
+export interface SimulateOptions {
+  /** Every task as a Chrome trace event, as a real run writes them; times are virtual. */
+  readonly onTrace?: ((event: TraceEvent) => void) | undefined;
+  /** Stages to try instead of the default ones. */
+  readonly pipeline?: ((run: StageContext) => Stage) | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** A simulation of more tasks than this would take minutes. */
+const MOST_TASKS = 4e6;
+const SCHEDULES = { row: rowByRow, zigzag: zigZagBlock, diagonal: diagonalBlock } as const;
+const WINDOW = 8;
+
+/**
+ * Runs a policy through the real schedule, run and stages on the simulated device, with durations from our cost model. What the closed form averages
+ * happens here task by task.
+ *
+ * @throws UsageError for a request that makes no sense, or that takes too many tasks: give fewer rows
+ */
+export async function simulatePlan(request: PlanRequest, policy: Policy, options: SimulateOptions = {}): Promise<SimulatedPlan> {
+  const { setting, cost } = settingOf({ ...request, costModel: 'spillway' }, policy);
+  const { shape, workload, hardware } = setting;
+  const { promptTokens, newTokens } = workload;
+  const sizes = sizesOf(setting);
+  const slots = policy.batches;
+  const grid = { layers: shape.layers, slots, rowsPerSlot: policy.batchSize, tokensPerSquare: Math.max(tokensPerSquareOf(policy), policy.batchSize) };
+  const { rows } = cost;
+  const sweeps = cost.phases.reduce((sum, { times }) => sum + times, 0);
+  if (sweeps * slots * 4 > MOST_TASKS) throw new UsageError(`simulating ${rows} rows would take about ${Math.round((sweeps * slots * 4) / 1e6)} million tasks: give fewer rows`);
+
+  const computeTier = hardware.memory.gpuBytes > 0 ? ('gpu' as const) : ('cpu' as const);
+  const device = new SimulatedDevice({ computeTier, duration: taskSeconds(setting, policy) });
+  const pool = new PagePool(sizes.rowPages * Math.min(rows, slots * policy.batchSize), PAGE_TOKENS);
+  const used = (): number => pool.used * sizes.pageBytes;
+  const recorder = new RunRecorder({
+    model: shape.name, policy: { ...policy }, loadSeconds: 0, onTrace: options.onTrace,
+    memory: () => ({ cache: { capacityBytes: pool.capacity * sizes.pageBytes, usedBytes: used(), peakBytes: pool.peakUsed * sizes.pageBytes } }),
+  });
+  const seen = { first: Infinity, last: 0, tasks: 0, queues: {} as Record<string, number> };
+  device.completed$.subscribe((burst) => {
+    for (const { event } of burst) note(event, seen);
+  });
+  const run = new Run<number>({
+    id: 1, device, grid, pool, recorder, window: Math.max(WINDOW, 2 * slots),
+    movement: planMovement(setting, policy, sizes, computeTier),
+    schedule: SCHEDULES[policy.schedule](),
+    feed: new RowFeed(plannedRows(rows, promptTokens, newTokens), slots * policy.batchSize),
+    signal: options.signal,
+  });
+  await lastValueFrom(squares(run).pipe((options.pipeline ?? defaultPipeline)(run), finishedRows(run), count()));
+  await run.drained;
+  await device.close();
+  const seconds = Math.max(0, seen.last - Math.min(seen.first, seen.last));
+  return { rows, newTokens: rows * newTokens, seconds, tokensPerSecond: (rows * newTokens) / seconds, queueSeconds: seen.queues, tasks: seen.tasks, peakPages: pool.peakUsed };
+}
+
+function note({ task, timing }: TaskEvent, seen: { first: number; last: number; tasks: number; queues: Record<string, number> }): void {
+  if (!timing) return;
+  seen.tasks++;
+  seen.first = Math.min(seen.first, timing.start);
+  seen.last = Math.max(seen.last, timing.end);
+  seen.queues[task.queue] = (seen.queues[task.queue] ?? 0) + timing.end - timing.start;
+}
+
+/** What moves under a policy. With attention on the CPU, the cache that lives there stays there. */
+function planMovement({ shape, block }: BlockSetting, { weights, cache, activations }: Policy, sizes: Sizes, computeTier: 'gpu' | 'cpu'): Movement {
+  const bytes = {
+    layerWeights: new Array<number>(shape.layers).fill(sizes.layerWeightBytes),
+    tokenCache: sizes.tokenCacheBytes,
+    tokenActivations: sizes.tokenActivationBytes,
+  };
+  const moves = movement({ weights, cache, activations }, bytes, computeTier, shape.layers);
+  if (computeTier === 'cpu' || !block.cpuAttention) return moves;
+  return { ...moves, loadCache: (square) => moves.loadCache(square).map((route) => route.filter(({ to }) => to === 'cpu')).filter((route) => route.length > 0) };
+}
+
+async function* plannedRows(rows: number, promptTokens: number, newTokens: number): AsyncGenerator<RunRow<number>> {
+  const tokens = new Array<number>(promptTokens).fill(0);
+  for (let index = 0; index < rows; index++) {
+    let sampled = 0;
+    yield {
+      sequence: { tokens, capacityTokens: promptTokens + newTokens, temperature: 0, topP: 1, topK: 0, minP: 0, repetitionPenalty: 1, seed: 0, logprobs: -1 },
+      newTokens,
+      accept: (head, row) => (head.sampled.has(row) && ++sampled >= newTokens ? index : undefined),
+    };
+  }
+}
