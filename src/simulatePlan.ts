@@ -69,10 +69,10 @@ export async function simulatePlan(request: PlanRequest, policy: Policy, options
   const computeTier = hardware.memory.gpuBytes > 0 ? ('gpu' as const) : ('cpu' as const);
   const device = new SimulatedDevice({ computeTier, duration: taskSeconds(setting, policy) });
   const pool = new PagePool(sizes.rowPages * Math.min(rows, slots * policy.batchSize), PAGE_TOKENS);
-  const used = (): number => pool.used * sizes.pageBytes;
+  const used = (): number => pool.used.memory * sizes.pageBytes;
   const recorder = new RunRecorder({
     model: shape.name, policy: { ...policy }, loadSeconds: 0, onTrace: options.onTrace,
-    memory: () => ({ cache: { capacityBytes: pool.capacity * sizes.pageBytes, usedBytes: used(), peakBytes: pool.peakUsed * sizes.pageBytes } }),
+    memory: () => ({ cache: { capacityBytes: pool.capacity * sizes.pageBytes, usedBytes: used(), peakBytes: pool.peakUsed.memory * sizes.pageBytes } }),
   });
   const seen = { first: Infinity, last: 0, tasks: 0, queues: {} as Record<string, number> };
   device.completed$.subscribe((burst) => {
@@ -89,7 +89,7 @@ export async function simulatePlan(request: PlanRequest, policy: Policy, options
   await run.drained;
   await device.close();
   const seconds = Math.max(0, seen.last - Math.min(seen.first, seen.last));
-  return { rows, newTokens: rows * newTokens, seconds, tokensPerSecond: (rows * newTokens) / seconds, queueSeconds: seen.queues, tasks: seen.tasks, peakPages: pool.peakUsed };
+  return { rows, newTokens: rows * newTokens, seconds, tokensPerSecond: (rows * newTokens) / seconds, queueSeconds: seen.queues, tasks: seen.tasks, peakPages: pool.peakUsed.memory };
 }
 
 function note({ task, timing }: TaskEvent, seen: { first: number; last: number; tasks: number; queues: Record<string, number> }): void {
@@ -109,7 +109,7 @@ function planMovement({ shape, block }: BlockSetting, { weights, cache, activati
   };
   const moves = movement({ weights, cache, activations }, bytes, computeTier, shape.layers);
   if (computeTier === 'cpu' || !block.cpuAttention) return moves;
-  return { ...moves, loadCache: (square) => moves.loadCache(square).map((route) => route.filter(({ to }) => to === 'cpu')).filter((route) => route.length > 0) };
+  return { ...moves, loadCache: (square, pagesOf) => moves.loadCache(square, pagesOf).map((route) => route.filter(({ to }) => to === 'cpu')).filter((route) => route.length > 0) };
 }
 
 async function* plannedRows(rows: number, promptTokens: number, newTokens: number): AsyncGenerator<RunRow<number>> {

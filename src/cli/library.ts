@@ -10,7 +10,6 @@ export {
   checkJobFiles, describeFileError, fileErrorCode, isBlank, isJsonObject, Job, openLines, parseRow, readRows, StreamWriter, writeFileAtomic,
 } from '../jobs/index.js';
 export type { JobOptions, JobSummary } from '../jobs/index.js';
-export { parsePolicy, type Policy } from '../engine/policy/Policy.js';
 export { readJsonObject } from '../model/files/readJson.js';
 export { pullModel } from '../model/pull/pullModel.js';
 export { PlanFileError } from '../errors/PlanFileError.js';
