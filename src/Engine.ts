@@ -243,13 +243,13 @@ export class Engine implements GenerationSource, AsyncDisposable {
   }
 
   private recorder(schedule: string, { onProgress, onTrace }: Pick<RunOptions, 'onProgress' | 'onTrace'>): RunRecorder {
-    const { grid, threads, cpuMemoryBytes, pageBytes, reservedBytes, cache, precision } = this.settled;
+    const { grid, threads, cpuMemoryBytes, pageBytes, reservedBytes, cache, precision, compressWeights } = this.settled;
     const fixedBytes = reservedBytes - cache.pages * pageBytes;
     return new RunRecorder({
       model: this.source.path,
       policy: {
         schedule, batchSize: grid.rowsPerSlot, batches: grid.slots, tokensPerSquare: grid.tokensPerSquare, ...this.placement,
-        compressWeights: 'none', compressCache: 'none', cpuAttention: true, threads, precision,
+        compressWeights, compressCache: 'none', cpuAttention: true, threads, precision,
       },
       loadSeconds: this.loadSeconds,
       memory: () => ({

@@ -116,7 +116,7 @@ function rowOptions(flags: GenerateFlags): GenerateOptions {
 }
 
 function jobOptions(flags: GenerateFlags): JobOptions {
-  const { input, output, inputFormat, carryFields, resume, retryErrors, overwrite, precision } = flags;
+  const { input, output, inputFormat, carryFields, resume, retryErrors, overwrite, precision, compressWeights } = flags;
   return {
     input: input === '-' ? readRows(process.stdin, { format: inputFormat, carryFields, name: 'standard input' }) : input,
     output: output === '-' ? process.stdout : output,
@@ -125,7 +125,8 @@ function jobOptions(flags: GenerateFlags): JobOptions {
     resume,
     retryErrors,
     overwrite,
-    identity: { precision },
+    // Jobs of before there was compression have no word on it.
+    identity: { precision, ...(compressWeights === 'none' ? {} : { compressWeights }) },
   };
 }
 

@@ -5,6 +5,7 @@ import { nativeCall } from '../bindings/nativeCall.js';
 import type { EngineOptions } from '../EngineOptions.js';
 import { MemoryBudgetError } from '../errors/MemoryBudgetError.js';
 import { UsageError } from '../errors/UsageError.js';
+import { compressBindings, WEIGHT_COMPRESSIONS, type WeightCompression } from '../model/compressBindings.js';
 import type { ModelSource } from '../model/ModelSource.js';
 import { userCacheFolder } from '../model/pull/cacheFolder.js';
 import { parseBytes } from '../units.js';
@@ -29,6 +30,7 @@ export interface SettledOptions {
   readonly streamedBytes: readonly number[];
   readonly threads: number;
   readonly precision: 'default' | 'float32';
+  readonly compressWeights: WeightCompression;
 }
 
 const PAGE_TOKENS = 32;
@@ -49,7 +51,7 @@ const INSTRUCTION_SETS: readonly InstructionSet[] = ['scalar', 'avx2', 'avx512']
  * memory is repacked, once, and its layers stream from disk.
  * @throws UsageError, MemoryBudgetError, ModelFileError
  */
-export async function openRuntime(source: ModelSource, options: EngineOptions): Promise<{ readonly runtime: NativeRuntime; readonly settled: SettledOptions }> {
+export async function openRuntime(model: ModelSource, options: EngineOptions): Promise<{ readonly runtime: NativeRuntime; readonly settled: SettledOptions }> {
   const addon = loadAddon();
   const machine = nativeCall(() => addon.machine());
   if (options.device !== undefined && !['auto', 'cpu'].includes(options.device)) {
@@ -57,6 +59,11 @@ export async function openRuntime(source: ModelSource, options: EngineOptions): 
   }
   const precision = options.precision ?? 'default';
   if (!['default', 'float32'].includes(precision)) throw new UsageError(`precision: found ${JSON.stringify(precision)}, expected default or float32`);
+  const compressWeights = options.compressWeights ?? 'none';
+  if (!WEIGHT_COMPRESSIONS.includes(compressWeights)) {
+    throw new UsageError(`compressWeights: found ${JSON.stringify(compressWeights)}, expected one of ${WEIGHT_COMPRESSIONS.join(', ')}`);
+  }
+  const source: ModelSource = { ...model, bindings: compressBindings(model.bindings, compressWeights) };
   const threads = whole('threads', options.threads, machine.processors, 1024);
   const rowsPerSlot = whole('batchSize', options.batchSize, BATCH_SIZE, 4096);
   const slots = whole('batches', options.batches, 1, 256);
@@ -98,6 +105,7 @@ export async function openRuntime(source: ModelSource, options: EngineOptions): 
         streamedBytes: streamed,
         threads,
         precision,
+        compressWeights,
       },
     };
   };

@@ -1,5 +1,5 @@
 import { Option, type Command } from 'commander';
-import type { EngineOptions } from '../library.js';
+import type { EngineOptions, WeightCompression } from '../library.js';
 import { path, size, wholeNumber } from './parsers.js';
 
 export interface ModelFlags {
@@ -8,6 +8,7 @@ export interface ModelFlags {
 
 export interface EngineFlags extends ModelFlags {
   readonly precision: 'default' | 'float32';
+  readonly compressWeights: WeightCompression;
   readonly cpuMemory?: number;
   readonly disk?: string;
   readonly diskMemory?: number;
@@ -38,10 +39,11 @@ export function addEngineFlags(command: Command): void {
 
 /** What the flags say to `Engine.open`. */
 export function engineOptions(flags: EngineFlags, model: string): EngineOptions {
-  const { precision, cpuMemory, disk, diskMemory, threads, device } = flags;
+  const { precision, compressWeights, cpuMemory, disk, diskMemory, threads, device } = flags;
   return {
     model,
     precision,
+    compressWeights,
     device,
     ...(cpuMemory === undefined ? {} : { cpuMemory }),
     ...(disk === undefined ? {} : { disk }),

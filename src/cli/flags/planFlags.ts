@@ -1,5 +1,5 @@
 import { Option, type Command } from 'commander';
-import { diagonalBlock, rowByRow, zigZagBlock, type Schedule } from '../library.js';
+import { diagonalBlock, rowByRow, WEIGHT_COMPRESSIONS, zigZagBlock, type Schedule } from '../library.js';
 import { onlyAvailable, wholeNumber } from './parsers.js';
 
 export interface PlanFlags {
@@ -26,9 +26,12 @@ export function addMemoryFlags(command: Command): void {
   const add = (flags: string, help: string, fallback: string, known: (text: string) => boolean, why: string): void => {
     command.addOption(new Option(flags, help).default(fallback).argParser(onlyAvailable([fallback], known, why)));
   };
-  command.optionsGroup('Memory and compression (one value so far):');
+  command.optionsGroup('Memory and compression:');
   add('--gpu-memory <size>', 'most GPU memory', '0', isSize, 'Nothing is computed on a GPU so far');
-  add('--compress-weights <kind>', 'weights beyond what their file has: none, 4bit, 8bit, auto', 'none', isCompression, 'Weights keep the precision of their file so far');
+  command.addOption(
+    new Option('--compress-weights <kind>', 'matrices in fewer bits than their file has: 8bit (groups of 32), 4bit (groups of 64; embeddings and head 8bit)')
+      .default('none').argParser(onlyAvailable(WEIGHT_COMPRESSIONS, isCompression, 'Nothing chooses a compression so far')),
+  );
   add('--compress-cache <kind>', 'KV cache: none, 4bit, 8bit, auto', 'none', isCompression, 'The KV cache is not compressed so far');
   add('--sparse-attention <f>', 'fraction of the cache that attention reads', 'off', isSize, 'Attention reads the whole cache so far');
 }
