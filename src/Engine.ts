@@ -246,12 +246,12 @@ export class Engine implements GenerationSource, AsyncDisposable {
   }
 
   private recorder(schedule: string, { onProgress, onTrace }: Pick<RunOptions, 'onProgress' | 'onTrace'>): RunRecorder {
-    const { grid, threads, precision, compressCache, sparseAttention } = this.settled;
+    const { grid, threads, precision, compressWeights, compressCache, sparseAttention } = this.settled;
     return new RunRecorder({
       model: this.source.path,
       policy: {
         schedule, batchSize: grid.rowsPerSlot, batches: grid.slots, tokensPerSquare: grid.tokensPerSquare, ...this.placement,
-        compressWeights: 'none', compressCache, sparseAttention, cpuAttention: true, threads, precision,
+        compressWeights, compressCache, sparseAttention, cpuAttention: true, threads, precision,
       },
       loadSeconds: this.loadSeconds,
       memory: () => this.memory(),

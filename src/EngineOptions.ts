@@ -1,4 +1,5 @@
 import type { InstructionSet } from './bindings/Addon.js';
+import type { WeightCompression } from './model/compressBindings.js';
 import type { Size } from './units.js';
 
 /** How a model is opened. Everything has a default but the model. */
@@ -7,6 +8,11 @@ export interface EngineOptions {
   readonly model: string;
   /** `default`: activations rounded to 8 bits for products with quantised weights; `float32`: all in float32, for checking, slower. */
   readonly precision?: 'default' | 'float32';
+  /**
+   * Stores matrices in fewer bits than their file has: `8bit` in groups of 32; `4bit` in groups of 64 with scale and minimum, embeddings and head at 8 bits.
+   * Vectors and routers keep their precision, and so does what has as few bits in the file. Default `none`.
+   */
+  readonly compressWeights?: WeightCompression;
   /**
    * Keys and values rounded to so many bits, in groups of 64 elements with a scale and a minimum each: the cache takes 4.5 or 8.5 bits an element instead
    * of 16 (32 with precision `float32`). Changes results. Default `none`.

@@ -3,6 +3,7 @@
 // Engine
 export { Engine, type Perplexity, type RowSource } from './Engine.js';
 export type { EngineOptions } from './EngineOptions.js';
+export { WEIGHT_COMPRESSIONS, type WeightCompression } from './model/compressBindings.js';
 export type { Generation, GenerationSource, RunOptions } from './engine/rows/Generation.js';
 export type { Progress, RunStats, TraceEvent } from './RunStats.js';
 export { formatBytes, parseBytes, type Size } from './units.js';

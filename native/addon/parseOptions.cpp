@@ -34,6 +34,10 @@ WeightBinding parseBinding(const Napi::Value& value, const std::string& name, ui
   binding.columns = count(object, "columns", path);
   const Napi::Value add = object.Get("add");
   if (!add.IsUndefined()) binding.add = readFloat(add, path + "add");
+  const Napi::Value compressed = object.Get("compressed");
+  if (!compressed.IsUndefined()) {
+    binding.compressed = readWord<WeightType>(compressed, path + "compressed", {{"Q4_G64", WeightType::Q4_G64}, {"Q8_0", WeightType::Q8_0}});
+  }
   const Napi::Array segments = readArray(object.Get("segments"), path + "segments", segmentsLeft);
   segmentsLeft -= segments.Length();
   binding.segments.reserve(segments.Length());

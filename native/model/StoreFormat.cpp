@@ -67,6 +67,7 @@ uint32_t sourceChecksum(const WeightBinding& binding) {
   Writer writer;
   writer.put(static_cast<uint32_t>(binding.type));
   writer.put(binding.add);
+  if (binding.compressed) writer.put(static_cast<uint32_t>(*binding.compressed));
   for (const WeightSegment& segment : binding.segments) {
     writer.put(segment.file);
     writer.put(segment.offset);
@@ -78,7 +79,7 @@ uint32_t sourceChecksum(const WeightBinding& binding) {
 void putWeight(Writer& writer, const Weights::Placed& weight) {
   const WeightBinding& binding = *weight.binding;
   writer.put(static_cast<uint8_t>(binding.matrix));
-  writer.put(static_cast<uint8_t>(binding.matrix ? binding.type : WeightType::F32));
+  writer.put(static_cast<uint8_t>(binding.matrix ? binding.storedType() : WeightType::F32));
   writer.put(static_cast<uint16_t>(binding.role.size()));  // roles are known by now, and short
   writer.putBytes(binding.role.data(), binding.role.size());
   writer.put(binding.rows);

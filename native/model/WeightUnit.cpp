@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "../kernels/cpu/compressRows.h"
 #include "../kernels/cpu/floatFormats.h"
 
 namespace spillway {
@@ -40,12 +41,20 @@ void readRows(const WeightUnit& unit, const std::vector<File>& files, uint8_t* b
 
 void packRows(const WeightUnit& unit, const uint8_t* buffer, uint8_t* panels) {
   const WeightBinding& binding = *unit.weight->binding;
-  const size_t rowBytes = rowBytesOf(binding);
-  const size_t bytes = panelBytes(binding.type, binding.columns);
+  const WeightType type = binding.storedType();
+  const size_t fileRowBytes = rowBytesOf(binding), rowBytes = weightRowBytes(type, binding.columns);
+  const size_t bytes = panelBytes(type, binding.columns);
+  std::vector<uint8_t> compressed(binding.compressed ? kPanelOutputs * rowBytes : 0);
   for (uint32_t first = 0; first < unit.rows; first += kPanelOutputs, panels += bytes) {
+    const uint32_t count = std::min<uint32_t>(kPanelOutputs, unit.rows - first);
+    const uint8_t* from = buffer + first * fileRowBytes;
+    if (binding.compressed) {
+      compressRows(binding.type, from, count, binding.columns, type, compressed.data());
+      from = compressed.data();
+    }
     const uint8_t* rows[kPanelOutputs];
-    for (uint32_t r = 0; r < kPanelOutputs; r++) rows[r] = first + r < unit.rows ? buffer + (first + r) * rowBytes : nullptr;
-    packPanel(binding.type, binding.columns, rows, panels);
+    for (uint32_t r = 0; r < kPanelOutputs; r++) rows[r] = r < count ? from + r * rowBytes : nullptr;
+    packPanel(type, binding.columns, rows, panels);
   }
 }
 
@@ -71,12 +80,12 @@ uint64_t WeightUnit::fileBytes() const { return uint64_t(rows) * rowBytesOf(*wei
 
 uint64_t WeightUnit::offset() const {
   const WeightBinding& binding = *weight->binding;
-  return weight->offset + (weight->matrix != nullptr ? firstRow / kPanelOutputs * uint64_t(panelBytes(binding.type, binding.columns)) : uint64_t(firstRow) * sizeof(float));
+  return weight->offset + (weight->matrix != nullptr ? firstRow / kPanelOutputs * uint64_t(panelBytes(binding.storedType(), binding.columns)) : uint64_t(firstRow) * sizeof(float));
 }
 
 uint64_t WeightUnit::bytes() const {
   const WeightBinding& binding = *weight->binding;
-  return weight->matrix != nullptr ? packedBytes(binding.type, rows, binding.columns) : Scratch::aligned(rows * sizeof(float));
+  return weight->matrix != nullptr ? packedBytes(binding.storedType(), rows, binding.columns) : Scratch::aligned(rows * sizeof(float));
 }
 
 std::vector<WeightUnit> weightUnits(const Weights& weights, size_t first, size_t end) {

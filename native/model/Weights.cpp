@@ -5,6 +5,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "../kernels/cpu/compressRows.h"
 #include "../runtime/Error.h"
 #include "WeightRoles.h"
 
@@ -81,6 +82,7 @@ struct Matcher {
     if (matrix && binding.columns % block != 0) {
       refuse(binding, std::to_string(binding.columns) + " columns", "a multiple of " + std::to_string(block) + ", the block of its type");
     }
+    if (binding.compressed) checkCompressed(binding);
     uint64_t rows = 0;
     for (const WeightSegment& segment : binding.segments) {
       if (segment.rows == 0) refuse(binding, "a segment without rows", "at least one row a segment");
@@ -88,6 +90,14 @@ struct Matcher {
       rows += segment.rows;
     }
     if (rows != binding.rows) refuse(binding, std::to_string(rows) + " rows in its segments", std::to_string(binding.rows));
+  }
+
+  void checkCompressed(const WeightBinding& binding) const {
+    const WeightType type = *binding.compressed;
+    if (!binding.matrix || !isCompressedType(type)) refuse(binding, "compression to " + std::string(weightTypeName(type)), "a matrix, compressed to Q4_G64 or Q8_0");
+    const size_t block = weightBlockElements(type);
+    if (binding.columns % block == 0) return;
+    refuse(binding, std::to_string(binding.columns) + " columns", "a multiple of " + std::to_string(block) + ", the group of " + weightTypeName(type));
   }
 
   template <typename Owner>
@@ -177,8 +187,8 @@ void Weights::arrange(std::vector<Match>& matches) {
     if (block.bytes == 0) block.first = placed_.size();
     uint64_t bytes;
     if (match.matrix != nullptr) {
-      static_cast<WeightMatrix&>(*match.matrix) = {binding.type, binding.rows, binding.columns, nullptr};
-      bytes = packedBytes(binding.type, binding.rows, binding.columns);
+      static_cast<WeightMatrix&>(*match.matrix) = {binding.storedType(), binding.rows, binding.columns, nullptr};
+      bytes = packedBytes(binding.storedType(), binding.rows, binding.columns);
     } else {
       bytes = Scratch::aligned(size_t(binding.rows) * sizeof(float));
     }

@@ -31,6 +31,9 @@ struct WeightBinding {
   uint32_t columns = 0;
   std::vector<WeightSegment> segments;
   float add = 0;
+  std::optional<WeightType> compressed;  // of a matrix: what it is stored in, instead of `type`
+
+  WeightType storedType() const { return compressed.value_or(type); }
 };
 
 struct ExpertWeights {

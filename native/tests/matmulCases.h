@@ -27,6 +27,7 @@ constexpr MatmulCase kMatmulCases[] = {
     {"head", WeightType::Q8_0, 49152, 576, false},
     {"Q4_0", WeightType::Q4_0, 106, 1568, true},
     {"Q4_1", WeightType::Q4_1, 47, 1600, true},
+    {"Q4_G64", WeightType::Q4_G64, 90, 832, true},
     {"Q5_0", WeightType::Q5_0, 122, 800, false},
     {"Q5_1", WeightType::Q5_1, 33, 32, true},
     {"Q8_0", WeightType::Q8_0, 138, 896, true},
@@ -56,6 +57,7 @@ struct HalvesOfBlock {
 inline HalvesOfBlock halvesOfBlock(WeightType type) {
   switch (type) {
     case WeightType::Q4_1:
+    case WeightType::Q4_G64:
     case WeightType::Q5_1:
     case WeightType::Q4_K:
     case WeightType::Q5_K: return {0, 2};

@@ -263,7 +263,7 @@ TEST(MatmulJobs, SeveralAtOnceHaveTheSameBits) {
 
 // Values that quantised products meet and random numbers do not: the extremes of every type against the extremes of activations.
 TEST(MatmulExtremes, NoSumOverflows) {
-  for (const WeightType type : {WeightType::Q4_0, WeightType::Q4_1, WeightType::Q5_0, WeightType::Q5_1, WeightType::Q8_0, WeightType::Q2_K, WeightType::Q3_K,
+  for (const WeightType type : {WeightType::Q4_0, WeightType::Q4_1, WeightType::Q4_G64, WeightType::Q5_0, WeightType::Q5_1, WeightType::Q8_0, WeightType::Q2_K, WeightType::Q3_K,
                                 WeightType::Q4_K, WeightType::Q5_K, WeightType::Q6_K})
     for (const int fill : {0x00, 0xff, 0x80, 0x7f}) {
       const uint32_t inputs = 512, outputs = 16;

@@ -59,6 +59,9 @@ TEST_F(WeightBindings, ShapesAndTypesThatContradictTheSpec) {
   expectRefused([](RuntimeOptions& o) { find(o, 1, "norm1.weight").matrix = true; }, "layer 1 norm1.weight", "expected vector [48]");
   expectRefused([](RuntimeOptions& o) { find(o, 0, "k.weight").type = WeightType::Q4_1; }, "layer 0 k.weight", "found 48 columns, expected a multiple of 32");
   expectRefused([](RuntimeOptions& o) { find(o, 0, "norm1.weight").type = WeightType::Q8_0; }, "layer 0 norm1.weight", "quantised vector");
+  expectRefused([](RuntimeOptions& o) { find(o, 0, "k.weight").compressed = WeightType::Q4_G64; }, "layer 0 k.weight", "found 48 columns, expected a multiple of 64");
+  expectRefused([](RuntimeOptions& o) { find(o, 0, "k.weight").compressed = WeightType::Q4_0; }, "layer 0 k.weight", "found compression to Q4_0");
+  expectRefused([](RuntimeOptions& o) { find(o, 0, "norm1.weight").compressed = WeightType::Q8_0; }, "layer 0 norm1.weight", "expected a matrix");
 }
 
 TEST_F(WeightBindings, SegmentsThatDoNotFit) {

@@ -1,8 +1,11 @@
 // Packing and unpacking against what the gguf package says the files mean (golden/make_weight_types.py), bit for bit.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <fstream>
 
+#include "../kernels/cpu/compressRows.h"
 #include "matmulCases.h"
 
 namespace spillway {
@@ -102,8 +105,65 @@ INSTANTIATE_TEST_SUITE_P(Types, Packing, testing::ValuesIn(kAllTypes), [](const 
 TEST(WeightTypes, OnlyTheKnownNumbersAreTypes) {
   size_t known = 0;
   for (int number = -1; number < 300; number++) known += isWeightType(number) ? 1 : 0;
-  EXPECT_EQ(known, std::size(kAllTypes));
+  EXPECT_EQ(known, std::size(kAllTypes) + 1) << "the types of files, and Q4_G64";
   for (const WeightType type : kAllTypes) EXPECT_TRUE(isWeightType(static_cast<int>(type)));
+}
+
+// What a matrix is after compression, from the floats that it was.
+std::vector<float> compressed(WeightType type, const std::vector<float>& values) {
+  const auto inputs = static_cast<uint32_t>(values.size());
+  std::vector<uint8_t> row(weightRowBytes(type, inputs));
+  compressRows(WeightType::F32, reinterpret_cast<const uint8_t*>(values.data()), 1, inputs, type, row.data());
+  const cases::PackedMatrix matrix = cases::packMatrix(type, 1, inputs, row.data());
+  std::vector<float> result(inputs);
+  unpackRow(matrix.weights, 0, result.data());
+  return result;
+}
+
+TEST(Compression, IsOffByHalfAStepAtMost) {
+  for (const float shift : {0.0f, 3.0f, -5.0f}) {
+    std::vector<float> values = cases::randomFloats(320, 9);
+    for (float& value : values) value += shift;
+    for (const WeightType type : {WeightType::Q4_G64, WeightType::Q8_0}) {
+      const size_t group = weightBlockElements(type);
+      const std::vector<float> result = compressed(type, values);
+      for (size_t g = 0; g < values.size(); g += group) {
+        const auto [least, most] = std::minmax_element(values.begin() + static_cast<long>(g), values.begin() + static_cast<long>(g + group));
+        const float size = std::max(std::fabs(*least), std::fabs(*most));
+        const float step = type == WeightType::Q8_0 ? size / 127 : (*most - *least) / 15;
+        // Scale and minimum are rounded to half precision, 1 part in 2048; at the far end fifteen, or 127, of the scale's errors add up.
+        for (size_t i = g; i < g + group; i++) EXPECT_NEAR(result[i], values[i], 0.5f * step + size * 0x1.8p-10f) << weightTypeName(type) << ", input " << i;
+      }
+    }
+  }
+}
+
+TEST(Compression, KeepsConstantsAndZerosAndShowsWhatIsNotFinite) {
+  for (const WeightType type : {WeightType::Q4_G64, WeightType::Q8_0}) {
+    for (const float constant : {0.0f, 0.5f, -2.0f})
+      for (const float value : compressed(type, std::vector<float>(64, constant))) EXPECT_NEAR(value, constant, std::fabs(constant) * 0x1p-11f);
+    for (const float poison : {NAN, INFINITY, -INFINITY, 1e30f}) {
+      std::vector<float> values = cases::randomFloats(64, 10);
+      values[5] = poison;
+      EXPECT_FALSE(std::isfinite(compressed(type, values)[5])) << weightTypeName(type) << ", " << poison;
+    }
+  }
+}
+
+TEST(Compression, TakesEveryTypeOfFile) {
+  for (const WeightType from : kAllTypes) {
+    const uint32_t inputs = 512, outputs = 5;
+    const std::vector<uint8_t> rows = cases::randomFileRows(from, outputs, inputs, 4);
+    const cases::PackedMatrix matrix = cases::packMatrix(from, outputs, inputs, rows.data());
+    std::vector<uint8_t> all(outputs * weightRowBytes(WeightType::Q4_G64, inputs)), one(weightRowBytes(WeightType::Q4_G64, inputs));
+    compressRows(from, rows.data(), outputs, inputs, WeightType::Q4_G64, all.data());
+    std::vector<float> values(inputs);
+    for (uint32_t output = 0; output < outputs; output++) {
+      unpackRow(matrix.weights, output, values.data());
+      compressRow(WeightType::Q4_G64, values.data(), inputs, one.data());
+      EXPECT_EQ(std::memcmp(one.data(), all.data() + output * one.size(), one.size()), 0) << weightTypeName(from);
+    }
+  }
 }
 
 TEST(FloatFormats, HalvesGoThereAndBack) {

@@ -119,8 +119,8 @@ function rowOptions(flags: GenerateFlags): GenerateOptions {
 }
 
 /** What of the engine's options changes results: a job goes on with the same only. */
-function identityOf({ precision, compressCache = 'none', sparseAttention = 1 }: EngineOptions): Readonly<Record<string, unknown>> {
-  return { precision, ...(compressCache !== 'none' && { compressCache }), ...(sparseAttention < 1 && { sparseAttention }) };
+function identityOf({ precision, compressWeights = 'none', compressCache = 'none', sparseAttention = 1 }: EngineOptions): Readonly<Record<string, unknown>> {
+  return { precision, ...(compressWeights !== 'none' && { compressWeights }), ...(compressCache !== 'none' && { compressCache }), ...(sparseAttention < 1 && { sparseAttention }) };
 }
 
 function jobOptions(flags: GenerateFlags): JobOptions {

@@ -3,6 +3,7 @@ import { loadAddon } from '../bindings/loadAddon.js';
 import { nativeCall } from '../bindings/nativeCall.js';
 import type { EngineOptions } from '../EngineOptions.js';
 import { MemoryBudgetError } from '../errors/MemoryBudgetError.js';
+import { compressBindings } from '../model/compressBindings.js';
 import type { ModelSource } from '../model/ModelSource.js';
 import type { SpilledActivations } from './execution/SlotActivations.js';
 import type { DiskCache } from './memory/PagePool.js';
@@ -53,9 +54,10 @@ const COMPRESSED_CACHE = { '8bit': 'q8', '4bit': 'q4' } as const;
  * memory is repacked, once, and its layers stream from disk.
  * @throws UsageError, MemoryBudgetError, ModelFileError
  */
-export async function openRuntime(source: ModelSource, options: EngineOptions): Promise<{ readonly runtime: NativeRuntime; readonly settled: SettledOptions }> {
+export async function openRuntime(model: ModelSource, options: EngineOptions): Promise<{ readonly runtime: NativeRuntime; readonly settled: SettledOptions }> {
   const addon = loadAddon();
   const settings = settleOptions(options, nativeCall(() => addon.machine()));
+  const source: ModelSource = { ...model, bindings: compressBindings(model.bindings, settings.compressWeights) };
   const { slots, rowsPerSlot, tokensPerSquare, capBytes, weightShare } = settings;
   const { decoder } = source;
   const within = (tokens: number): number => Math.min(tokens, decoder.contextTokens);

@@ -2,12 +2,14 @@ import { join } from 'node:path';
 import type { InstructionSet, MachineFacts } from '../bindings/Addon.js';
 import type { EngineOptions } from '../EngineOptions.js';
 import { UsageError } from '../errors/UsageError.js';
+import { WEIGHT_COMPRESSIONS, type WeightCompression } from '../model/compressBindings.js';
 import { userCacheFolder } from '../model/pull/cacheFolder.js';
 import { parseBytes } from '../units.js';
 
 /** An engine's options, checked, with every default filled in that does not depend on the model's size. */
 export interface Settings {
   readonly precision: 'default' | 'float32';
+  readonly compressWeights: WeightCompression;
   readonly compressCache: 'none' | '8bit' | '4bit';
   /** Share of the keys that a decoding query attends to; 1 = all. */
   readonly sparseAttention: number;
@@ -39,6 +41,10 @@ export function settleOptions(options: EngineOptions, machine: MachineFacts): Se
   }
   const precision = options.precision ?? 'default';
   if (!['default', 'float32'].includes(precision)) throw new UsageError(`precision: found ${JSON.stringify(precision)}, expected default or float32`);
+  const compressWeights = options.compressWeights ?? 'none';
+  if (!WEIGHT_COMPRESSIONS.includes(compressWeights)) {
+    throw new UsageError(`compressWeights: found ${JSON.stringify(compressWeights)}, expected one of ${WEIGHT_COMPRESSIONS.join(', ')}`);
+  }
   const compressCache = options.compressCache ?? 'none';
   if (!['none', '8bit', '4bit'].includes(compressCache)) throw new UsageError(`compressCache: found ${JSON.stringify(compressCache)}, expected none, 8bit or 4bit`);
   const sparseAttention = options.sparseAttention ?? 1;
@@ -49,6 +55,7 @@ export function settleOptions(options: EngineOptions, machine: MachineFacts): Se
   const rowsPerSlot = whole('batchSize', options.batchSize, BATCH_SIZE, 4096);
   return {
     precision,
+    compressWeights,
     compressCache,
     sparseAttention,
     threads,

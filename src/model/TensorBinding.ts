@@ -4,6 +4,9 @@ export const WEIGHT_TYPES = {
 } as const;
 export type WeightType = keyof typeof WEIGHT_TYPES;
 
+/** What matrices can be compressed to: Q4_G64 is 4 bits in groups of 64 with a scale and a minimum, which no file has. */
+export type CompressedType = 'Q4_G64' | 'Q8_0';
+
 /** Elements and bytes of one block of a row (ggml-common.h); rows are whole blocks. */
 export const WEIGHT_BLOCKS: Readonly<Record<WeightType, { readonly elements: number; readonly bytes: number }>> = {
   F32: { elements: 1, bytes: 4 },
@@ -68,6 +71,8 @@ export interface TensorBinding {
   /** Inputs of a matrix; 1 for a vector. */
   readonly columns: number;
   readonly segments: readonly TensorSegment[];
+  /** Of a matrix: stored in this type instead, as `compressBindings` says. Default: as in the file. */
+  readonly compressed?: CompressedType;
   /** Added to every element of a vector on loading (Gemma's norms in safetensors: 1). Default 0. */
   readonly add?: number;
 }

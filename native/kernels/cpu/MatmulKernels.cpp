@@ -7,6 +7,7 @@ void multiplyQuantised(const MatmulBlock& block, uint8_t* workspace) {
   switch (block.type) {
     case WeightType::Q4_0: return multiplyQ4_0(block, workspace);
     case WeightType::Q4_1: return multiplyQ4_1(block, workspace);
+    case WeightType::Q4_G64: return multiplyQ4_G64(block, workspace);
     case WeightType::Q5_0: return multiplyQ5_0(block, workspace);
     case WeightType::Q5_1: return multiplyQ5_1(block, workspace);
     case WeightType::Q8_0: return multiplyQ8_0(block, workspace);

@@ -30,8 +30,9 @@ struct alignas(64) QuantisedTile {
   int32_t start16[kTileRows];
   int32_t start128[kTileRows];
   int32_t halfStart32[2][kTileRows];      // the same for zero point 32 and inputs 0-15, 16-31
-  uint32_t refined;                       // of refinement 0: some row has a refinement of this group, and the tile of refinement 1 is valid
-  uint32_t unused[kTileRows - 1];
+  int32_t next;                           // where the next tile to multiply with is, counted in tiles from this one: often 1
+  uint32_t advance;                       // 1: that is of the next group; 0: it is this group's refinement
+  uint32_t unused[2];
 };
 static_assert(sizeof(QuantisedTile) == 256, "four cache lines");
 

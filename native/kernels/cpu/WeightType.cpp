@@ -16,7 +16,7 @@ constexpr Entry kTypes[] = {
     {WeightType::Q4_0, "Q4_0", 32, 18},    {WeightType::Q4_1, "Q4_1", 32, 20},    {WeightType::Q5_0, "Q5_0", 32, 22},
     {WeightType::Q5_1, "Q5_1", 32, 24},    {WeightType::Q8_0, "Q8_0", 32, 34},    {WeightType::Q2_K, "Q2_K", 256, 84},
     {WeightType::Q3_K, "Q3_K", 256, 110},  {WeightType::Q4_K, "Q4_K", 256, 144},  {WeightType::Q5_K, "Q5_K", 256, 176},
-    {WeightType::Q6_K, "Q6_K", 256, 210},
+    {WeightType::Q6_K, "Q6_K", 256, 210},  {WeightType::Q4_G64, "Q4_G64", 64, 36},
 };
 
 const Entry* find(int number) {

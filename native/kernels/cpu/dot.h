@@ -52,13 +52,13 @@ static inline f32x16 minusBias(f32x16 scale) { return mul(scale, set1(-kBias)); 
 
 template <ScaleKind Kind>
 static inline GroupScale loadScale(const uint8_t* scales, size_t group, int half) {
-  const uint8_t* at = scales + (isSuper(Kind) ? group / kSuperGroups : group) * scaleStride(Kind);
+  const uint8_t* at = scales + group / groupsPerScales(Kind) * scaleStride(Kind);
   const f32x16 first = loadHalf(reinterpret_cast<const uint16_t*>(at));
   if constexpr (Kind == ScaleKind::Half) return {first, zero()};
   if constexpr (Kind == ScaleKind::SuperSigned)
     return {mul(first, int8ToFloat(at + 32 + kPanelOutputs * (2 * (group % kSuperGroups) + static_cast<size_t>(half)))), zero()};
   const f32x16 second = loadHalf(reinterpret_cast<const uint16_t*>(at + 32));
-  if constexpr (Kind == ScaleKind::HalfOffset) return {first, second};
+  if constexpr (Kind == ScaleKind::HalfOffset || Kind == ScaleKind::PairOffset) return {first, second};
   const uint8_t* pair = at + 64 + 2 * kPanelOutputs * (group % kSuperGroups);
   if constexpr (Kind == ScaleKind::SuperMinimum) return {mul(first, uint8ToFloat(pair)), neg(mul(second, uint8ToFloat(pair + kPanelOutputs)))};
   uint8_t scale[kPanelOutputs], minimum[kPanelOutputs];

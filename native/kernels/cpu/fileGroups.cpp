@@ -109,6 +109,11 @@ void readFileBlock(WeightType type, const uint8_t* bytes, FileBlock& block) {
       block.offset = half(bytes + 2);
       nibbles16(bytes + 4, block.values);
       return;
+    case WeightType::Q4_G64:
+      block.scale = half(bytes);
+      block.offset = half(bytes + 2);
+      nibbles32(bytes + 4, block.values);
+      return;
     case WeightType::Q5_0:
       block.scale = half(bytes);
       nibbles16(bytes + 6, block.values);

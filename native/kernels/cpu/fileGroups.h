@@ -4,7 +4,7 @@
 
 namespace spillway {
 
-// One block of a row (32 inputs, or 256 for K types), in the terms of panelLayout.h.
+// One block of a row (32 inputs, 64, or 256 for K types), in the terms of panelLayout.h.
 struct FileBlock {
   uint8_t values[256];  // q; the weight is scale * (q - zero) + offset
   uint16_t scale;       // half: scale, or d of a K type

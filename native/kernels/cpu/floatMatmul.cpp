@@ -49,6 +49,7 @@ const float* unpackPanel(const MatmulBlock& block, const uint8_t* panel, size_t 
       break;
     case WeightType::Q4_0: unpackGroups<WeightType::Q4_0>(panel, block.inputs, firstInput, count, buffer); break;
     case WeightType::Q4_1: unpackGroups<WeightType::Q4_1>(panel, block.inputs, firstInput, count, buffer); break;
+    case WeightType::Q4_G64: unpackGroups<WeightType::Q4_G64>(panel, block.inputs, firstInput, count, buffer); break;
     case WeightType::Q5_0: unpackGroups<WeightType::Q5_0>(panel, block.inputs, firstInput, count, buffer); break;
     case WeightType::Q5_1: unpackGroups<WeightType::Q5_1>(panel, block.inputs, firstInput, count, buffer); break;
     case WeightType::Q8_0: unpackGroups<WeightType::Q8_0>(panel, block.inputs, firstInput, count, buffer); break;

@@ -9,6 +9,7 @@ void multiplyFloat(const MatmulBlock& block, uint8_t* workspace);
 
 void multiplyQ4_0(const MatmulBlock& block, uint8_t* workspace);
 void multiplyQ4_1(const MatmulBlock& block, uint8_t* workspace);
+void multiplyQ4_G64(const MatmulBlock& block, uint8_t* workspace);
 void multiplyQ5_0(const MatmulBlock& block, uint8_t* workspace);
 void multiplyQ5_1(const MatmulBlock& block, uint8_t* workspace);
 void multiplyQ8_0(const MatmulBlock& block, uint8_t* workspace);

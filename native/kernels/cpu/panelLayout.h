@@ -14,6 +14,7 @@
 // Scales keep the file's bits (6-bit ones take a byte), 16 outputs side by side:
 //   Half        for each group half scale[16]
 //   HalfOffset  for each group half scale[16], half offset[16]
+//   PairOffset  (Q4_G64) for each 2 groups half scale[16], half offset[16]
 //   SuperMinimum  (Q4_K, Q5_K) for each 8 groups half d[16], half dmin[16]; then for each group uint8 scale[16], uint8 minimum[16]
 //   SuperNibbles  (Q2_K)       for each 8 groups half d[16], half dmin[16]; then for each half group uint8 [16]: scale in the low nibble, minimum in the high
 //   SuperSigned   (Q3_K, Q6_K) for each 8 groups half d[16]; then for each half group int8 scale[16]
@@ -28,7 +29,7 @@ constexpr size_t kGroupInputs = 32;
 constexpr size_t kVectorBytes = 64;
 constexpr size_t kSuperGroups = 8;
 
-enum class ScaleKind : uint8_t { None, Half, HalfOffset, SuperMinimum, SuperNibbles, SuperSigned };
+enum class ScaleKind : uint8_t { None, Half, HalfOffset, PairOffset, SuperMinimum, SuperNibbles, SuperSigned };
 
 struct PanelFormat {
   int bits;
@@ -42,6 +43,7 @@ static constexpr PanelFormat panelFormat(WeightType type) {
   switch (type) {
     case WeightType::Q4_0: return {4, 8, 1, false, ScaleKind::Half};
     case WeightType::Q4_1: return {4, 0, 1, true, ScaleKind::HalfOffset};
+    case WeightType::Q4_G64: return {4, 0, 1, true, ScaleKind::PairOffset};
     case WeightType::Q5_0: return {5, 16, 1, false, ScaleKind::Half};
     case WeightType::Q5_1: return {5, 0, 1, true, ScaleKind::HalfOffset};
     case WeightType::Q8_0: return {8, 128, 1, false, ScaleKind::Half};
@@ -57,11 +59,12 @@ static constexpr PanelFormat panelFormat(WeightType type) {
 
 static constexpr bool isQuantised(WeightType type) { return panelFormat(type).kind != ScaleKind::None; }
 
-// Bytes from one group's scales to the next one's, or, for Super kinds, from one super block's to the next one's.
+// Bytes from the scales of one group, pair or super block to the next one's.
 static constexpr size_t scaleStride(ScaleKind kind) {
   switch (kind) {
     case ScaleKind::Half: return 32;
-    case ScaleKind::HalfOffset: return 64;
+    case ScaleKind::HalfOffset:
+    case ScaleKind::PairOffset: return 64;
     case ScaleKind::SuperMinimum:
     case ScaleKind::SuperNibbles: return 64 + 256;
     case ScaleKind::SuperSigned: return 32 + 256;
@@ -71,14 +74,16 @@ static constexpr size_t scaleStride(ScaleKind kind) {
 
 static constexpr bool isSuper(ScaleKind kind) { return kind == ScaleKind::SuperMinimum || kind == ScaleKind::SuperNibbles || kind == ScaleKind::SuperSigned; }
 
-static constexpr size_t scaleBytesPerGroup(ScaleKind kind) { return isSuper(kind) ? scaleStride(kind) / kSuperGroups : scaleStride(kind); }
+// Groups that have their scales together.
+static constexpr size_t groupsPerScales(ScaleKind kind) { return isSuper(kind) ? kSuperGroups : kind == ScaleKind::PairOffset ? 2 : 1; }
+
+static constexpr size_t scaleBytesPerGroup(ScaleKind kind) { return scaleStride(kind) / groupsPerScales(kind); }
 
 // Where the scales begin within a panel.
 static constexpr size_t scalesAt(const PanelFormat& format, size_t inputs) { return inputs / kGroupInputs * static_cast<size_t>(format.bits) * kVectorBytes; }
 
 static constexpr size_t scalesBytes(const PanelFormat& format, size_t inputs) {
-  const size_t groups = inputs / kGroupInputs;
-  return (isSuper(format.kind) ? groups / kSuperGroups : groups) * scaleStride(format.kind);
+  return inputs / kGroupInputs / groupsPerScales(format.kind) * scaleStride(format.kind);
 }
 
 }  // namespace spillway

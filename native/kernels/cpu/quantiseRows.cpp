@@ -60,7 +60,8 @@ void quantiseGroup(const float* values, size_t stride, const float over[R], Quan
   bool refined = false;
   SPILLWAY_UNROLL(4)
   for (size_t lane = 0; lane < R; lane++) refined |= tile.scale[lane] > over[lane];
-  tile.refined = refined ? 1 : 0;
+  tile.next = refined ? static_cast<int32_t>(&refinement - &tile) : 1;
+  tile.advance = refined ? 0 : 1;
   if (!refined) {
     SPILLWAY_UNROLL(4)
     for (size_t lane = 0; lane < R; lane++) {
@@ -68,7 +69,8 @@ void quantiseGroup(const float* values, size_t stride, const float over[R], Quan
       storeRounded(load(from), load(from + 16), tile.scale[lane], tile, lane, sums[lane], nullptr);
     }
   } else {
-    refinement.refined = 0;
+    refinement.next = 1 - tile.next;
+    refinement.advance = 1;
     for (size_t lane = 0; lane < R; lane++) {
       const float* from = values + lane * stride;
       const bool refine = tile.scale[lane] > over[lane];

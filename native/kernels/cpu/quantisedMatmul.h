@@ -146,9 +146,9 @@ struct Totals {
   const float* bias;  // of the first panel, or null
 };
 
-// Adds `groups` groups to the totals of R rows. `first`: they begin here. A group's refinement is `allGroups` tiles further on.
+// Adds `groups` groups to the totals of R rows. `first`: they begin here.
 template <WeightType T, int R, int P, typename Source>
-static inline void multiplyTile(const Source& source, size_t groups, const QuantisedTile* tiles, size_t allGroups, bool first, const Totals& totals, size_t row) {
+static inline void multiplyTile(const Source& source, size_t groups, const QuantisedTile* tiles, bool first, const Totals& totals, size_t row) {
   f32x16 total[R][P];
   float* at = totals.at + row * totals.stride;
   SPILLWAY_UNROLL(4)
@@ -160,14 +160,13 @@ static inline void multiplyTile(const Source& source, size_t groups, const Quant
       else
         total[r][p] = load(at + static_cast<size_t>(r) * totals.stride + p * 16);
     }
-  for (size_t g = 0; g < groups; g++) {
+  const QuantisedTile* tile = tiles;
+  for (size_t g = 0; g < groups;) {
     SPILLWAY_UNROLL(4)
     for (int p = 0; p < P; p++) source.prefetch(g, p, P);
-    // A loop rather than a second call: the body is large.
-    for (const QuantisedTile* tile = &tiles[g];; tile += allGroups) {
-      multiplyGroup<T, R, P>(source, g, *tile, total);
-      if (tile->refined == 0) break;
-    }
+    multiplyGroup<T, R, P>(source, g, *tile, total);
+    g += tile->advance;
+    tile += tile->next;
   }
   SPILLWAY_UNROLL(4)
   for (int r = 0; r < R; r++)
@@ -176,15 +175,14 @@ static inline void multiplyTile(const Source& source, size_t groups, const Quant
 }
 
 template <WeightType T, int P, typename Source>
-static inline void multiplyRows(const Source& source, size_t groups, const QuantisedTile* tiles, size_t allGroups, size_t rows, bool first, const Totals& totals) {
-  const size_t tileStride = kTilesPerGroup * allGroups;
+static inline void multiplyRows(const Source& source, size_t groups, const QuantisedTile* tiles, size_t tileStride, size_t rows, bool first, const Totals& totals) {
   size_t row = 0;
-  for (; row + 4 <= rows; row += 4) multiplyTile<T, 4, P>(source, groups, tiles + row / 4 * tileStride, allGroups, first, totals, row);
+  for (; row + 4 <= rows; row += 4) multiplyTile<T, 4, P>(source, groups, tiles + row / 4 * tileStride, first, totals, row);
   const QuantisedTile* last = tiles + row / 4 * tileStride;
   switch (rows - row) {
-    case 3: return multiplyTile<T, 3, P>(source, groups, last, allGroups, first, totals, row);
-    case 2: return multiplyTile<T, 2, P>(source, groups, last, allGroups, first, totals, row);
-    case 1: return multiplyTile<T, 1, P>(source, groups, last, allGroups, first, totals, row);
+    case 3: return multiplyTile<T, 3, P>(source, groups, last, first, totals, row);
+    case 2: return multiplyTile<T, 2, P>(source, groups, last, first, totals, row);
+    case 1: return multiplyTile<T, 1, P>(source, groups, last, first, totals, row);
     default: return;
   }
 }
@@ -194,15 +192,16 @@ template <WeightType T, int P>
 static void multiplyPanels(const MatmulBlock& block, size_t panel, const Totals& totals, uint8_t* workspace) {
   static_assert(UnpackedSource<T, P>::bytes() + kPartialBytes <= kMatmulWorkspaceBytes, "the workspace is large enough");
   const size_t groups = block.inputs / kGroupInputs;
+  const size_t tileStride = kTilesPerGroup * groups;
   const PackedSource<T> packed{block.panels + panel * block.panelBytes, block.panelBytes, scalesAt(Traits<T>::format, block.inputs)};
-  if (block.rows <= kTileRows) return multiplyRows<T, P>(packed, groups, block.tiles, groups, block.rows, true, totals);  // unpacked in registers
+  if (block.rows <= kTileRows) return multiplyRows<T, P>(packed, groups, block.tiles, tileStride, block.rows, true, totals);  // unpacked in registers
   UnpackedSource<T, P> unpacked(workspace + kPartialBytes);
   const size_t blocks = (groups + kGroupsPerBlock - 1) / kGroupsPerBlock;
   size_t begin = 0;
   for (size_t b = 0; b < blocks; b++) {
     const size_t end = groups * (b + 1) / blocks;  // blocks of nearly equal size
     unpacked.fill(packed, begin, end - begin);
-    multiplyRows<T, P>(unpacked, end - begin, block.tiles + begin, groups, block.rows, b == 0, totals);
+    multiplyRows<T, P>(unpacked, end - begin, block.tiles + begin, tileStride, block.rows, b == 0, totals);
     begin = end;
   }
 }

@@ -37,7 +37,7 @@ struct ScaleAndOffset {
 
 ScaleAndOffset scaleAt(ScaleKind kind, const uint8_t* scales, size_t output, size_t k) {
   const size_t group = k / kGroupInputs;
-  const uint8_t* at = scales + (isSuper(kind) ? group / kSuperGroups : group) * scaleStride(kind);
+  const uint8_t* at = scales + group / groupsPerScales(kind) * scaleStride(kind);
   const float first = halfToFloat(halfAt(at, output));
   if (kind == ScaleKind::Half) return {first, 0};
   if (kind == ScaleKind::SuperSigned) {
@@ -45,7 +45,7 @@ ScaleAndOffset scaleAt(ScaleKind kind, const uint8_t* scales, size_t output, siz
     return {first * static_cast<float>(static_cast<int8_t>(scale)), 0};
   }
   const float second = halfToFloat(halfAt(at + 32, output));
-  if (kind == ScaleKind::HalfOffset) return {first, second};
+  if (kind == ScaleKind::HalfOffset || kind == ScaleKind::PairOffset) return {first, second};
   if (kind == ScaleKind::SuperNibbles) {
     const uint8_t both = at[64 + kPanelOutputs * (k / 16 % 16) + output];
     return {first * static_cast<float>(both & 15), -(second * static_cast<float>(both >> 4))};

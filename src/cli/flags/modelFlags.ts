@@ -1,5 +1,5 @@
 import { Option, type Command } from 'commander';
-import type { EngineOptions } from '../library.js';
+import type { EngineOptions, WeightCompression } from '../library.js';
 import { path, size, wholeNumber } from './parsers.js';
 import type { CacheFlags } from './planFlags.js';
 
@@ -9,6 +9,7 @@ export interface ModelFlags {
 
 export interface EngineFlags extends ModelFlags, CacheFlags {
   readonly precision: 'default' | 'float32';
+  readonly compressWeights?: WeightCompression;
   readonly cpuMemory?: number;
   readonly disk?: string;
   readonly diskMemory?: number;
@@ -39,12 +40,13 @@ export function addEngineFlags(command: Command): void {
 
 /** What the flags say to `Engine.open`. */
 export function engineOptions(flags: EngineFlags, model: string): EngineOptions {
-  const { precision, compressCache, sparseAttention, cpuMemory, disk, diskMemory, threads, device } = flags;
+  const { precision, compressWeights, compressCache, sparseAttention, cpuMemory, disk, diskMemory, threads, device } = flags;
   return {
     model,
     precision,
     sparseAttention,
     device,
+    ...(compressWeights === undefined ? {} : { compressWeights }),
     ...(compressCache === undefined ? {} : { compressCache }),
     ...(cpuMemory === undefined ? {} : { cpuMemory }),
     ...(disk === undefined ? {} : { disk }),

@@ -1,5 +1,5 @@
 import { Option, type Command } from 'commander';
-import { diagonalBlock, rowByRow, zigZagBlock, type EngineOptions, type Policy, type Schedule } from '../library.js';
+import { diagonalBlock, rowByRow, WEIGHT_COMPRESSIONS, zigZagBlock, type EngineOptions, type Policy, type Schedule } from '../library.js';
 import { decimal, onlyAvailable, path, wholeNumber, type FlagParser } from './parsers.js';
 import { policyOptions } from './policyFile.js';
 
@@ -45,7 +45,10 @@ export function addMemoryFlags(command: Command): void {
   };
   command.optionsGroup('Memory and compression:');
   add('--gpu-memory <size>', 'most GPU memory', '0', isSize, 'Nothing is computed on a GPU so far');
-  add('--compress-weights <kind>', 'weights beyond what their file has: none, 4bit, 8bit, auto', 'none', isCompression, 'Weights keep the precision of their file so far');
+  command.addOption(
+    new Option('--compress-weights <kind>', 'matrices in fewer bits than their file has, which changes results: none, 8bit (groups of 32), 4bit (groups of 64; embeddings and head 8bit)')
+      .default(undefined, 'none, or what the policy file says').argParser(onlyAvailable(WEIGHT_COMPRESSIONS, isCompression, 'Nothing chooses a compression so far')),
+  );
   const compressions = ['none', '4bit', '8bit'];
   command.addOption(
     new Option('--compress-cache <kind>', 'round the KV cache to so many bits, which changes results: none, 4bit, 8bit')

@@ -12,7 +12,7 @@ export async function readPolicyFile(path: string): Promise<Policy> {
 }
 
 /** What a policy says to `Engine.open`. @throws UsageError for what this machine cannot do */
-export function policyOptions({ batchSize, batches, tokensPerSquare, threads, compressCache, ...policy }: Policy): Partial<EngineOptions> {
+export function policyOptions({ batchSize, batches, tokensPerSquare, threads, compressWeights, compressCache, ...policy }: Policy): Partial<EngineOptions> {
   const onThisMachine = (name: 'weights' | 'cache' | 'activations'): { cpu: number; disk: number } => {
     const { gpu, cpu, disk } = policy[name];
     if (gpu > 0) throw new UsageError(`policy: found ${name}.gpu ${gpu}, but nothing is computed on a GPU here: expected 0`);
@@ -21,6 +21,7 @@ export function policyOptions({ batchSize, batches, tokensPerSquare, threads, co
   return {
     batchSize,
     batches,
+    compressWeights,
     compressCache,
     weights: onThisMachine('weights'),
     cache: onThisMachine('cache'),
