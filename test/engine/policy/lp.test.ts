@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import loadHighs from 'highs';
+import loadHighs, { type LegacyHighs } from 'highs';
 import { costAt } from '../../../src/engine/policy/costAt.js';
 import { flexgenModel } from '../../../src/engine/policy/flexgen/flexgenModel.js';
 import { knownShapeNames, requireKnownShape } from '../../../src/engine/policy/knownShapes.js';
@@ -11,7 +11,8 @@ import { leastSeconds, solvePlacement } from '../../../src/engine/policy/search/
 import { spillwayModel } from '../../../src/engine/policy/spillway/spillwayModel.js';
 import { builtIn } from './support/hardware.js';
 
-const highs = await loadHighs();
+// Its types describe the CommonJS build.
+const highs = await (loadHighs as unknown as () => Promise<LegacyHighs>)();
 const T4 = builtIn('flexgen-t4');
 
 /** The program in the LP format, every number in full. */
