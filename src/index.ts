@@ -53,6 +53,21 @@ export { blockGain, peakCacheTokens } from './engine/schedules/blockGain.js';
 export type { AdmittedRow, Observed, Schedule } from './engine/schedules/Schedule.js';
 export type { Grid, HeadMode, RowId, RowRange, Square } from './engine/schedules/Square.js';
 
+// Plans: which policy, and how fast
+export { choosePolicy, type Choice, type RankedPlan } from './engine/policy/choosePolicy.js';
+export { predict, type Prediction } from './engine/policy/predict.js';
+export { planDocument, type PlanDocument } from './engine/policy/planDocument.js';
+export type { Advice } from './engine/policy/advise.js';
+export type { Allowed, MemoryCaps, PlanRequest } from './engine/policy/PlanRequest.js';
+export { parsePolicy, type BlockChoice, type Compression, type Policy, type ScheduleName } from './engine/policy/Policy.js';
+export { parseHardware, type HardwareProfile } from './engine/policy/HardwareProfile.js';
+export type { ModelShape } from './engine/policy/ModelShape.js';
+export type { Workload } from './engine/policy/Workload.js';
+export { readHardware } from './engine/profile/readHardware.js';
+export { readModelShape } from './engine/readModelShape.js';
+export { splitThreads, type ThreadedWork, type ThreadSplit } from './engine/policy/threads/splitThreads.js';
+export { simulatePlan, type SimulatedPlan, type SimulateOptions } from './simulatePlan.js';
+
 // Jobs: files in, files out, each row exactly once
 export { runJob, type RunJobOptions } from './jobs/runJob.js';
 export { Job } from './jobs/Job.js';
@@ -83,6 +98,7 @@ export { JobFileError } from './errors/JobFileError.js';
 export { MemoryBudgetError } from './errors/MemoryBudgetError.js';
 export { ModelFileError } from './errors/ModelFileError.js';
 export { NativeError } from './errors/NativeError.js';
+export { PlanFileError } from './errors/PlanFileError.js';
 export { RowError, type RowErrorCode } from './errors/RowError.js';
 export { ScheduleError, type PathConstraint } from './errors/ScheduleError.js';
 export { TaskError } from './errors/TaskError.js';

@@ -12,6 +12,6 @@ export function addSwitch(command: Command, flag: string, help: string): void {
  * @throws UsageError
  */
 export function requireFlags<Flags extends object>(flags: Flags, ...names: readonly (keyof Flags & string)[]): void {
-  const missing = names.filter((name) => flags[name] === undefined).map((name) => `--${name}`);
+  const missing = names.filter((name) => flags[name] === undefined).map((name) => `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`);
   if (missing.length > 0) throw new UsageError(`missing: ${missing.join(', ')} (--help lists all flags)`);
 }

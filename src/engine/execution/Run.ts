@@ -350,6 +350,8 @@ export class Run<Result> implements StageContext {
     const admitted: AdmittedRow[] = [];
     const free = schedule.free(this.scheduleState, this.ended);
     if (free === 0 || !feed.peek()) return admitted;
+    // The last rows of a block are through for the schedule, but still hold their pages: a block that began now would begin small.
+    if (schedule.steady === 'blocks' && this.live.size > 0) return admitted;
     const admission = this.pages.admission(free);
     while (admitted.length < free) {
       const waiting = feed.peek();

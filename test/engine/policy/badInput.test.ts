@@ -17,7 +17,7 @@ describe('one clear sentence for what makes no sense', () => {
     [profile({ links: {} }), 'links.diskReadBytesPerSecond: found nothing, expected a value, as memory.diskBytes is not 0'],
     [profile({ memory: { gpuBytes: 1e9, cpuBytes: 1e9, diskBytes: 0 } }), 'gpu: found nothing, expected a value, as memory.gpuBytes is not 0'],
     [profile({ format: 'other' }), 'format: found "other", expected one of spillway-hardware-1'],
-    [profile({ colour: 1 }), 'found the unknown field colour, expected only known fields'],
+    [profile({ colour: 1 }), 'document: found the unknown field colour, expected only known fields'],
     [profile({ cpu: { ...CPU_MACHINE.cpu, matmul: [] } }), 'cpu.matmul: found [], expected a list of at least 1'],
     ['text', 'document: found "text", expected a value of type object'],
   ])('hardware %#', (value, sentence) => {

@@ -63,6 +63,14 @@ describe("FlexGen's cost model as shipped", () => {
     expect(fitting).toBeGreaterThanOrEqual(3);
   });
 
+  test.each(['flexgen', 'spillway'] as const)('a search for 175B under the model %s takes less than two seconds of the processor', (costModel) => {
+    const request = { hardware: builtIn('flexgen-t4-measured'), shape: requireKnownShape('opt-175b'), workload: { promptTokens: 512, newTokens: 32 }, costModel };
+    const before = process.cpuUsage();
+    expect(choosePolicy(request).predicted.fits).toBe(true);
+    const { user, system } = process.cpuUsage(before);
+    expect((user + system) / 1e6).toBeLessThan(2);
+  });
+
   test('our own model is nearer to what was measured', () => {
     const rows = [
       ['opt-6.7b', 256, 4, 1, [100, 0, 100, 0, 100, 0], 53.29], ['opt-6.7b', 512, 2, 1, [100, 0, 100, 0, 100, 0], 25.26], ['opt-6.7b', 1024, 1, 1, [100, 0, 100, 0, 100, 0], 13.72],

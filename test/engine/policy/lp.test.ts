@@ -1,15 +1,19 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import loadHighs from 'highs';
-import type { Affine } from '../../../src/engine/policy/Affine.js';
-import type { BlockCost } from '../../../src/engine/policy/CostModel.js';
+import loadHighs, { type LegacyHighs } from 'highs';
 import { costAt } from '../../../src/engine/policy/costAt.js';
-import { PLACEMENT_VARIABLES, type TierName } from '../../../src/engine/policy/Placement.js';
+import { flexgenModel } from '../../../src/engine/policy/flexgen/flexgenModel.js';
+import { knownShapeNames, requireKnownShape } from '../../../src/engine/policy/knownShapes.js';
+import { lmOffloadModel } from '../../../src/engine/policy/lmOffload/lmOffloadModel.js';
 import { placementProgram } from '../../../src/engine/policy/search/placementProgram.js';
 import { solveLp, type LinearProgram } from '../../../src/engine/policy/search/solveLp.js';
 import { leastSeconds, solvePlacement } from '../../../src/engine/policy/search/solvePlacement.js';
+import { spillwayModel } from '../../../src/engine/policy/spillway/spillwayModel.js';
+import { builtIn } from './support/hardware.js';
 
-const highs = await loadHighs();
+// Its types describe the CommonJS build.
+const highs = await (loadHighs as unknown as () => Promise<LegacyHighs>)();
+const T4 = builtIn('flexgen-t4');
 
 /** The program in the LP format, every number in full. */
 function text({ objective, rows }: LinearProgram): string {
@@ -25,26 +29,40 @@ function second(program: LinearProgram): { status: string; objective: number } {
   return { status: 'Unknown', objective: NaN };
 }
 
-const seconds = fc.double({ min: -6, max: 2, noNaN: true }).map((power) => 10 ** power);
-const bytes = fc.double({ min: 5, max: 13, noNaN: true }).map((power) => 10 ** power);
-const affine = (value: fc.Arbitrary<number>): fc.Arbitrary<Affine> =>
-  fc.record(Object.fromEntries([...PLACEMENT_VARIABLES, 'constant'].map((key) => [key, fc.oneof({ weight: 2, arbitrary: value }, fc.constant(0))])));
+/** A factor from 1/30 to 30, evenly in its logarithm. */
+const factor = fc.double({ min: -1.5, max: 1.5, noNaN: true }).map((power) => 10 ** power);
+const scaledBy = <T extends object>(of: T, factors: readonly number[]): T =>
+  Object.fromEntries(Object.entries(of).map(([key, value]: [string, unknown], i) => [key, typeof value === 'number' && key.includes('PerSecond') ? value * (factors[i % factors.length] ?? 1) : value])) as T;
+
+/** Blocks of all three models, on machines that are like no machine. */
 const block = fc.record({
-  phases: fc.array(fc.record({ times: fc.integer({ min: 1, max: 10_000 }), bounds: fc.array(affine(seconds), { minLength: 1, maxLength: 6 }) }), { minLength: 1, maxLength: 3 }),
-  memory: fc.array(fc.record({ tier: fc.constantFrom<TierName>('gpu', 'cpu', 'disk'), bytes: affine(bytes) }), { maxLength: 6 }),
-  fixed: fc.constantFrom({}, { hn: 0 }, { wn: 0, cn: 0, hn: 0 }, { wg: 0, cg: 0, hg: 0 }),
-}).map(({ phases, memory, fixed }): BlockCost => ({
-  phases: phases.map((phase, i) => ({ ...phase, name: String(i), queues: {}, promptShare: 0 })),
-  memory: memory.map((term) => ({ ...term, when: 'run' })),
-  fixed, newTokens: 1, rows: 1, onceSeconds: 0,
-}));
-const usable = fc.record({ gpu: bytes, cpu: bytes, disk: bytes });
+  model: fc.constantFrom(flexgenModel, lmOffloadModel, spillwayModel),
+  shape: fc.constantFrom(...knownShapeNames),
+  factors: fc.array(factor, { minLength: 7, maxLength: 7 }),
+  memory: fc.record({ gpuBytes: factor.map((each) => each * 16e9), cpuBytes: factor.map((each) => each * 200e9), diskBytes: factor.map((each) => each * 1e12) }),
+  workload: fc.record({ promptTokens: fc.integer({ min: 1, max: 1500 }), newTokens: fc.integer({ min: 2, max: 200 }) }),
+  batchSize: fc.integer({ min: 1, max: 256 }),
+  batches: fc.integer({ min: 1, max: 20 }),
+  compress: fc.constantFrom('none' as const, '4bit' as const),
+  cpuAttention: fc.boolean(),
+  which: fc.nat(3),
+}).map(({ model, shape, factors, memory, workload, batchSize, batches, compress, cpuAttention, which }) => {
+  const base = builtIn(model.name === 'lm-offload' ? 'lm-offload-a100' : 'flexgen-t4');
+  const hardware = {
+    ...base, memory, links: scaledBy({ ...T4.links, ...base.links }, factors), ...(base.flexgen && { flexgen: scaledBy(base.flexgen, factors) }),
+    ...(base.lmOffload && { lmOffload: scaledBy(base.lmOffload, factors) }), cpu: { ...base.cpu, attention: scaledBy(base.cpu.attention, factors) },
+  };
+  const blocks = model.blocks({ hardware, shape: requireKnownShape(shape), workload, block: { schedule: 'zigzag', batchSize, batches, compressWeights: compress, compressCache: compress, cpuAttention } });
+  const cost = blocks[which % blocks.length];
+  if (cost === undefined) throw new Error('a model without costs');
+  return { cost, room: { gpu: memory.gpuBytes, cpu: memory.cpuBytes, disk: memory.diskBytes } };
+});
 
 describe('placements against a second solver', () => {
   test('1,000 random blocks: the same outcome, the same time within a millionth', () => {
     const seen = { optimal: 0, infeasible: 0 };
     fc.assert(
-      fc.property(block, usable, (cost, room) => {
+      fc.property(block, ({ cost, room }) => {
         const ours = solvePlacement(cost, room);
         // The second solver gets the program at the scale of the answer: raw seconds and bytes are beyond any solver's tolerances.
         const scale = ours.status === 'optimal' ? ours.seconds : Math.max(1e-9, leastSeconds(cost));

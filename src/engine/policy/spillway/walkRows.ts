@@ -28,7 +28,7 @@ export interface SweepClass {
 const FIELDS = ['promptTokens', 'decodeRows', 'decodeKeys', 'promptKeys', 'sampledRows', 'contextTokens'] as const;
 type Load = Record<(typeof FIELDS)[number], number>;
 
-/** A longer run than this many blocks is costed as so many times its steady state. */
+/** Blocks of a long run that are gone through; what a further one adds is taken from the last of them. */
 const BLOCKS_WALKED = 3;
 
 /** Batches that share a sweep. */
@@ -51,10 +51,9 @@ export function walkRows(workload: Workload, block: BlockChoice): SweepClass[] {
   const refill = block.schedule === 'diagonal';
   const rows = rowsOf(workload, block);
   const unit = refill ? rows : Math.min(rows, places);
-  const walked = Math.min(unit, BLOCKS_WALKED * places);
   const classes = new Map<number, { sweeps: number; squares: number; load: Load }>();
   const walk = (count: number, weight: number): void => {
-    if (count <= 0 || weight <= 0) return;
+    if (count <= 0 || weight === 0) return;
     // Rows go to the emptiest slot, so slots differ by one row at most.
     const least = Math.floor(count / slots);
     const fuller = count - least * slots;
@@ -83,12 +82,16 @@ export function walkRows(workload: Workload, block: BlockChoice): SweepClass[] {
       }
     }
   };
-  if (refill) walk(walked, unit / walked);
-  else {
+  if (refill) {
+    // What a block more adds to a long run is the same for every further block.
+    const further = Math.max(0, Math.floor(unit / places) - BLOCKS_WALKED);
+    walk(unit - further * places, 1 + further);
+    walk(unit - (further + 1) * places, -further);
+  } else {
     walk(unit, Math.floor(rows / unit));
     walk(rows % unit, 1);
   }
-  return [...classes.values()].map(({ sweeps, squares, load }) => ({
+  return [...classes.values()].filter(({ sweeps, squares }) => sweeps > 0 && squares > 0).map(({ sweeps, squares, load }) => ({
     sweeps,
     squares: squares / sweeps,
     load: Object.fromEntries(FIELDS.map((field) => [field, load[field] / squares])) as Load,

@@ -14,20 +14,20 @@ export interface WorkingMemory {
 }
 
 /**
- * What the native runtime reserves for squares of so many tokens: the peak of its parts, each with the inputs that it rounds to 8 bits (160 bytes for
+ * What the native runtime reserves for squares of so many tokens: the peak of its parts, each with the inputs that it rounds to 8 bits (512 bytes for
  * 4 rows of 32 values) and a workspace of 64 KiB a thread. The head works on as many rows at a time as fit 32 MiB of logits.
  */
 export function workingMemory(shape: ModelShape, tokens: number, threads: number): WorkingMemory {
-  const { hiddenSize: h, feedForwardSize: f, heads, kvHeads, headDim, vocabularySize: v, experts, feedForwardMatrices, rotaryElements } = shape;
+  const { hiddenSize: h, feedForwardSize: f, heads, kvHeads, headDim, vocabularySize: v, experts, feedForwardMatrices, parallelBranches, rotaryElements } = shape;
   const floats = (width: number, rows = tokens): number => align(rows * width * 4);
   const rounds = matmulKind(shape, 'none').startsWith('q');
-  const rounded = (width: number, rows = tokens): number => (rounds ? align(Math.ceil(rows / 4) * (width / 32) * 160) : 0);
+  const rounded = (width: number, rows = tokens): number => (rounds ? align(Math.ceil(rows / 4) * (width / 32) * 512) : 0);
   const workspaces = threads * 65_536;
   const query = heads * headDim;
   const inner = feedForwardMatrices === 3 ? 2 : 1;
   const block = inner * floats(f) + Math.max(rounded(h), rounded(f)) + workspaces;
   const mixture = experts ? floats(experts.count) + 2 * floats(experts.perToken) + 2 * floats(1) + 2 * floats(h) : 0;
-  const finish = 2 * floats(h) + Math.max(rounded(query) + workspaces, block + mixture);
+  const finish = 2 * floats(h) + Math.max(rounded(query) + workspaces, (parallelBranches ? floats(h) : 0) + block + mixture);
   const project = floats(h) + 2 * floats(kvHeads * headDim) + rounded(h) + workspaces;
   const rows = Math.min(tokens, Math.min(256, Math.max(8, Math.floor((32 * 2 ** 20) / (v * 4)))));
   const head = floats(h, rows) + floats(v, rows) + threads * align(v * 8) + rounded(h, rows) + workspaces;
