@@ -68,7 +68,8 @@ export async function simulatePlan(request: PlanRequest, policy: Policy, options
 
   const computeTier = hardware.memory.gpuBytes > 0 ? ('gpu' as const) : ('cpu' as const);
   const device = new SimulatedDevice({ computeTier, duration: taskSeconds(setting, policy) });
-  const pool = new PagePool(sizes.rowPages * Math.min(rows, slots * policy.batchSize), PAGE_TOKENS);
+  // A row's pages are free once its last square is through, when the next sweep has been planned already: room for that too, or places stay empty for a sweep.
+  const pool = new PagePool(sizes.rowPages * Math.min(rows, 2 * slots * policy.batchSize), PAGE_TOKENS);
   const used = (): number => pool.used.memory * sizes.pageBytes;
   const recorder = new RunRecorder({
     model: shape.name, policy: { ...policy }, loadSeconds: 0, onTrace: options.onTrace,

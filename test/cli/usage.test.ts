@@ -77,7 +77,6 @@ describe('wrong usage: exit 1, and nothing is read or written', () => {
 
   test.each([
     ['--gpu-memory', '4GiB', 'Nothing is computed on a GPU so far; available: 0'],
-    ['--policy', 'policy.json', 'available: auto'],
     ['--compress-weights', 'auto', 'Nothing chooses a compression so far; available: none, 8bit, 4bit'],
     ['--compress-cache', 'auto', 'available: none, 4bit, 8bit'],
   ])('%s %s asks for what is not there, and is told what is', async (flag, value, words) => {

@@ -169,15 +169,17 @@ TEST(CudaAttentionPages, OutsideTheWindowAreNotTouched) {
   std::vector<TestRow> rows;
   rows.emplace_back(c, 100, 6);
   const std::vector<float> wanted = slice(attendWhole(bestInstructionSet(), 1, c, rows[0]), 96 * rows[0].queryWidth, 4 * rows[0].queryWidth);
-  std::vector<TestRow> holes;
-  holes.push_back(std::move(rows[0]));
-  RowsOnDevice device(c, holes);
+  // Positions 80 and on; pages before are null, and reading one would crash.
+  const size_t pageBytes = cachePageBytes(c.layout);
+  std::vector<DeviceArray<uint8_t>> kept;
   std::vector<const uint8_t*> table = {nullptr, nullptr, nullptr, nullptr, nullptr};
-  for (size_t i = 5; i < holes[0].pages.size(); i++) table.push_back(holes[0].pages[i]);
-  // The emulated device reads the host's pages; null ones would crash.
+  for (size_t i = 5; i < rows[0].pages.size(); i++) {
+    kept.emplace_back(std::vector<uint8_t>(rows[0].pages[i], rows[0].pages[i] + pageBytes));
+    table.push_back(kept.back().get());
+  }
   const DeviceArray<const uint8_t*> pages(table);
   const DeviceArray<AttentionToken> tokens({{pages.get(), 96}, {pages.get(), 97}, {pages.get(), 98}, {pages.get(), 99}});
-  const DeviceArray<float> queries(slice(holes[0].queries, 96 * holes[0].queryWidth, 4 * holes[0].queryWidth)), outputs(wanted.size());
+  const DeviceArray<float> queries(slice(rows[0].queries, 96 * rows[0].queryWidth, 4 * rows[0].queryWidth)), outputs(wanted.size());
   const AttentionShape shape = {2, 0.125f, 10, nullptr, false};
   const DeviceArray<AttentionPartial> weights(8);
   const DeviceArray<float> values(8 * 64);

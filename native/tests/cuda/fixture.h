@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <random>
 #include <string>
@@ -17,7 +18,7 @@
 
 namespace spillway::cuda {
 
-// Exactly n elements on the device; all ones (NaN) until something is written.
+// Exactly n elements on the device; on the emulated one all ones (NaN) until something is written.
 template <typename T>
 class DeviceArray {
  public:
@@ -107,7 +108,7 @@ inline void expectClose(const std::vector<float>& values, const std::vector<floa
 
 inline void expectSame(const std::vector<float>& values, const std::vector<float>& expected, const std::string& what) {
   ASSERT_EQ(values.size(), expected.size()) << what;
-  for (size_t i = 0; i < values.size(); i++) ASSERT_EQ(__float_as_uint(values[i]), __float_as_uint(expected[i])) << what << " at " << i << ": " << values[i] << " and " << expected[i];
+  for (size_t i = 0; i < values.size(); i++) ASSERT_EQ(std::memcmp(&values[i], &expected[i], sizeof(float)), 0) << what << " at " << i << ": " << values[i] << " and " << expected[i];
 }
 
 }  // namespace spillway::cuda

@@ -46,13 +46,13 @@ export function addMemoryFlags(command: Command): void {
   command.optionsGroup('Memory and compression:');
   add('--gpu-memory <size>', 'most GPU memory', '0', isSize, 'Nothing is computed on a GPU so far');
   command.addOption(
-    new Option('--compress-weights <kind>', 'matrices in fewer bits than their file has, which changes results: none, 8bit (groups of 32), 4bit (groups of 64; embeddings and head 8bit)')
-      .default(undefined, 'none, or what the policy file says').argParser(onlyAvailable(WEIGHT_COMPRESSIONS, isCompression, 'Nothing chooses a compression so far')),
+    new Option('--compress-weights <kind>', 'matrices in fewer bits than their file has, which changes results: none, 8bit (groups of 32), 4bit (groups of 64; embeddings and head 8bit) (default: none, or what the policy file says)')
+      .argParser(onlyAvailable(WEIGHT_COMPRESSIONS, isCompression, 'Nothing chooses a compression so far')),
   );
   const compressions = ['none', '4bit', '8bit'];
   command.addOption(
-    new Option('--compress-cache <kind>', 'round the KV cache to so many bits, which changes results: none, 4bit, 8bit')
-      .default(undefined, 'none, or what the policy file says').argParser(onlyAvailable(compressions, isCompression, 'Nothing decides on the compression of the KV cache so far')),
+    new Option('--compress-cache <kind>', 'round the KV cache to so many bits, which changes results: none, 4bit, 8bit (default: none, or what the policy file says)')
+      .argParser(onlyAvailable(compressions, isCompression, 'Nothing decides on the compression of the KV cache so far')),
   );
   command.addOption(
     new Option('--sparse-attention <f>', 'share of the tokens before it whose values a generated token takes, those of highest score, which changes results; off takes all')
@@ -64,8 +64,8 @@ export function addPlanFlags(command: Command): void {
   command.optionsGroup('Plan:');
   command.addOption(new Option('--policy <auto|file>', 'how blocks are sized and placed: a file such as `plan --json` writes; other flags override it').default('auto').argParser(path));
   command.addOption(
-    new Option('--schedule <name>', 'order of the work: row (one batch to its end), zigzag (blocks of batches), diagonal (a finished row is replaced at once)')
-      .choices(Object.keys(SCHEDULES)).default(undefined, 'diagonal, or what the policy file says'),
+    new Option('--schedule <name>', 'order of the work: row (one batch to its end), zigzag (blocks of batches), diagonal (a finished row is replaced at once) (default: diagonal, or what the policy file says)')
+      .choices(Object.keys(SCHEDULES)),
   );
   command.option('--batch-size <n>', 'most rows in a batch (default: chosen from model and memory)', wholeNumber(1, 4096));
   command.option('--batches <n>', 'batches that share one pass over the layers (default: 1 while all fits in memory)', wholeNumber(1, 256));

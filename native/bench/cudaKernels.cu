@@ -1,0 +1,137 @@
+// The CUDA kernels that memory bandwidth bounds, on a real device: seconds, bytes that must move, and their share of the bandwidth that a copy within the
+// device's memory reaches. Prints JSON.  cudaKernels [repetitions=20]
+// Buffers are larger than the second-level cache taken together, so that what is read comes from memory.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "../kernels/cuda/Attention.h"
+#include "../kernels/cuda/Devices.h"
+#include "../kernels/cuda/Matmul.h"
+#include "../kernels/cuda/MemoryPool.h"
+#include "../kernels/cpu/Matmul.h"
+
+namespace {
+using namespace spillway;
+using namespace spillway::cuda;
+
+int repetitions = 20;
+
+// Bytes that are neither NaN nor infinite as halves or floats, so that no kernel takes a short cut.
+template <typename T>
+T* filled(MemoryPool& pool, cudaStream_t stream, size_t count) {
+  const MemoryPool::Block block = pool.take(count * sizeof(T), stream, "a benchmark's buffer");
+  check(cudaMemsetAsync(block.data, 0x25, block.bytes, stream), "cudaMemsetAsync");
+  return reinterpret_cast<T*>(block.data);
+}
+
+// The median over repetitions, after three that do not count. run(i): the i-th time.
+double secondsOf(cudaStream_t stream, const std::function<void(int)>& run) {
+  cudaEvent_t begin, end;
+  check(cudaEventCreate(&begin), "cudaEventCreate");
+  check(cudaEventCreate(&end), "cudaEventCreate");
+  std::vector<double> times;
+  for (int i = 0; i < repetitions + 3; i++) {
+    check(cudaEventRecord(begin, stream), "cudaEventRecord");
+    run(i);
+    check(cudaEventRecord(end, stream), "cudaEventRecord");
+    check(cudaEventSynchronize(end), "cudaEventSynchronize");
+    float milliseconds = 0;
+    check(cudaEventElapsedTime(&milliseconds, begin, end), "cudaEventElapsedTime");
+    if (i >= 3) times.push_back(milliseconds / 1e3);
+  }
+  cudaEventDestroy(begin);
+  cudaEventDestroy(end);
+  std::nth_element(times.begin(), times.begin() + static_cast<long>(times.size() / 2), times.end());
+  return times[times.size() / 2];
+}
+
+double copyBandwidth = 0;
+bool first = true;
+
+void report(const std::string& name, double seconds, double bytes) {
+  std::printf("%s\n    {\"name\": \"%s\", \"seconds\": %.9f, \"bytes\": %.0f, \"bytesPerSecond\": %.4g, \"shareOfBandwidth\": %.4f}", first ? "" : ",", name.c_str(), seconds, bytes,
+              bytes / seconds, bytes / seconds / copyBandwidth);
+  first = false;
+}
+
+void measureProducts(cudaStream_t stream, MemoryPool& pool, WeightType type, size_t rows) {
+  constexpr uint32_t kOutputs = 4096, kInputs = 4096;
+  const size_t bytes = packedBytes(type, kOutputs, kInputs), copies = std::max<size_t>(2, (size_t{256} << 20) / bytes);
+  uint8_t* panels = filled<uint8_t>(pool, stream, bytes * copies);
+  const HalfRows x = {filled<uint16_t>(pool, stream, rows * kInputs), filled<float>(pool, stream, rows), rows, kInputs};
+  float* output = filled<float>(pool, stream, rows * kOutputs);
+  const double seconds = secondsOf(stream, [&](int i) {
+    multiply(stream, {type, kOutputs, kInputs, panels + static_cast<size_t>(i) % copies * bytes}, x, nullptr, output, kOutputs);
+  });
+  report(std::string("multiply ") + weightTypeName(type) + " 4096x4096, rows " + std::to_string(rows), seconds, static_cast<double>(bytes + rows * (2 * kInputs + 4 * kOutputs)));
+}
+
+void measureDecoding(cudaStream_t stream, MemoryPool& pool, uint32_t heads, uint32_t kvHeads, uint32_t headDim, uint32_t rows, uint32_t context) {
+  const CacheLayout layout = {CacheType::F16, kvHeads, headDim, 64};
+  const size_t pageBytes = cachePageBytes(layout), pagesPerRow = (context + 63) / 64;
+  uint8_t* memory = filled<uint8_t>(pool, stream, rows * pagesPerRow * pageBytes);
+  std::vector<const uint8_t*> table;
+  for (size_t i = 0; i < rows * pagesPerRow; i++) table.push_back(memory + i * pageBytes);
+  const uint8_t** pages = filled<const uint8_t*>(pool, stream, table.size());
+  AttentionToken* tokens = filled<AttentionToken>(pool, stream, rows);
+  std::vector<AttentionToken> list;
+  for (uint32_t row = 0; row < rows; row++) list.push_back({pages + row * pagesPerRow, context - 1});
+  check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+  check(cudaMemcpy(pages, table.data(), table.size() * sizeof(table[0]), cudaMemcpyHostToDevice), "cudaMemcpy");
+  check(cudaMemcpy(tokens, list.data(), list.size() * sizeof(list[0]), cudaMemcpyHostToDevice), "cudaMemcpy");
+  const size_t width = size_t{heads} * headDim;
+  float* queries = filled<float>(pool, stream, rows * width);
+  float* outputs = filled<float>(pool, stream, rows * width);
+  const uint32_t parts = attentionParts(context - 1);
+  const AttentionPartials partials = {filled<AttentionPartial>(pool, stream, size_t{rows} * heads * parts), filled<float>(pool, stream, rows * width * parts), parts};
+  const AttentionShape shape = {heads, 0.1f, 0, nullptr, false};
+  const double seconds = secondsOf(stream, [&](int) { attendTokens(stream, layout, shape, tokens, rows, queries, width, outputs, width, partials); });
+  report("decode attention, heads " + std::to_string(heads) + "/" + std::to_string(kvHeads) + " of " + std::to_string(headDim) + ", rows " + std::to_string(rows) + ", context " +
+             std::to_string(context),
+         seconds, 2.0 * rows * kvHeads * headDim * context * 2);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc > 1) repetitions = std::max(1, std::atoi(argv[1]));
+  try {
+    const std::vector<Gpu> gpus = listGpus();
+    if (gpus.empty()) {
+      std::fprintf(stderr, "no GPU\n");
+      return 1;
+    }
+    const Stream stream;
+    constexpr size_t kCopyBytes = size_t{512} << 20;
+    {
+      MemoryPool pool(MemoryKind::Device, 2 * kCopyBytes);
+      uint8_t* from = filled<uint8_t>(pool, stream.get(), kCopyBytes);
+      uint8_t* to = filled<uint8_t>(pool, stream.get(), kCopyBytes);
+      const double seconds = secondsOf(stream.get(), [&](int) { check(cudaMemcpyAsync(to, from, kCopyBytes, cudaMemcpyDeviceToDevice, stream.get()), "cudaMemcpyAsync"); });
+      copyBandwidth = 2.0 * kCopyBytes / seconds;  // read and written
+    }
+    std::printf("{\n  \"device\": \"%s\",\n  \"computeCapability\": \"%d.%d\",\n  \"memoryBytes\": %llu,\n  \"copyBytesPerSecond\": %.4g,\n  \"results\": [", gpus[0].name.c_str(),
+                gpus[0].major, gpus[0].minor, static_cast<unsigned long long>(gpus[0].memoryBytes), copyBandwidth);
+    for (const WeightType type : {WeightType::Q4_0, WeightType::Q4_1, WeightType::Q8_0, WeightType::Q4_K, WeightType::F16})
+      for (const size_t rows : {1, 16, 64}) {
+        MemoryPool pool(MemoryKind::Device, size_t{512} << 20);
+        measureProducts(stream.get(), pool, type, rows);
+      }
+    struct Shape {
+      uint32_t heads, kvHeads, headDim;
+    };
+    for (const Shape& shape : {Shape{32, 32, 128}, Shape{32, 8, 128}, Shape{64, 8, 128}, Shape{9, 3, 64}}) {
+      MemoryPool pool(MemoryKind::Device, size_t{4} << 30);
+      measureDecoding(stream.get(), pool, shape.heads, shape.kvHeads, shape.headDim, 64, 1024);
+    }
+    std::printf("\n  ]\n}\n");
+  } catch (const Error& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+  return 0;
+}

@@ -1,0 +1,147 @@
+// Compiles every CUDA kernel with nvcc, and holds each to the registers, stack and spills that it is known to need.
+//   node scripts/test-cuda-compile.mjs [--toolkit FOLDER] [--architectures 90] [--counts FILE] [--print]
+// --toolkit: a CUDA toolkit; without it CUDACXX, or one that install-cuda-toolchain.sh puts into native/build-cuda (216 MB, needs pip and a package index).
+// --print: says what each kernel uses, for the table below.
+// One test a source file and one a kernel. Skipped, with the reason, where no toolkit can be had. Exits with 1 if a test fails.
+import { spawn, spawnSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { availableParallelism, tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const sources = join(root, 'native', 'kernels', 'cuda');
+const { values: options } = parseArgs({
+  options: {
+    toolkit: { type: 'string' },
+    architectures: { type: 'string', default: '90' },
+    counts: { type: 'string' },
+    print: { type: 'boolean', default: false },
+  },
+});
+
+/**
+ * Threads of a block, and the most registers that any instance of the kernel may take, on any architecture: a few more than were measured. More would
+ * mean fewer blocks a multiprocessor (65536 registers), so a kernel that outgrows its line is looked at before the line is raised.
+ */
+const kernels = {
+  activateKernel: { threads: 256, registers: 32 },
+  addKernel: { threads: 256, registers: 16 },
+  addScaledKernel: { threads: 256, registers: 16 },
+  attendPartKernel: { threads: 128, registers: 128 },
+  attendRangesKernel: { threads: 128, registers: 232 },
+  dequantisePagesKernel: { threads: 256, registers: 40 },
+  embedKernel: { threads: 256, registers: 48 },
+  layerNormKernel: { threads: 256, registers: 48 },
+  mergePartialsKernel: { threads: 128, registers: 40 },
+  multiplyFloatKernel: { threads: 256, registers: 80 },
+  multiplyKernel: { threads: 128, registers: 128 },
+  prepareRowsKernel: { threads: 256, registers: 48 },
+  quantisePagesKernel: { threads: 256, registers: 40 },
+  rmsNormKernel: { threads: 256, registers: 48 },
+  rotateKernel: { threads: 256, registers: 40 },
+  sampleTokensKernel: { threads: 512, registers: 64 },
+  storeTokensKernel: { threads: 128, registers: 40 },
+};
+const registersOfMultiprocessor = 65536;
+
+const counts = { passed: 0, failed: 0, skipped: 0 };
+
+function finish() {
+  console.log(`CUDA compilation: ${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped`);
+  if (options.counts !== undefined) writeFileSync(options.counts, JSON.stringify(counts) + '\n');
+  process.exit(counts.failed === 0 ? 0 : 1);
+}
+
+function test(name, problem) {
+  if (problem === undefined) counts.passed++;
+  else {
+    counts.failed++;
+    console.error(`CUDA compilation: ${name}: ${problem}`);
+  }
+}
+
+/** @returns the path of nvcc; undefined, with the reason told, where there is none to be had */
+function findNvcc() {
+  if (options.toolkit !== undefined) return join(options.toolkit, 'bin', 'nvcc');
+  if (process.env.CUDACXX) return process.env.CUDACXX;
+  const folder = join(root, 'native', 'build-cuda', 'toolkit');
+  mkdirSync(dirname(folder), { recursive: true });
+  const installed = spawnSync('bash', [join(root, 'scripts', 'install-cuda-toolchain.sh'), folder], { encoding: 'utf8', timeout: 300_000 });
+  if (installed.status === 0) return join(folder, 'bin', 'nvcc');
+  const reason = installed.error?.message ?? (installed.stderr.trim().split('\n').at(-1) || `exit ${installed.status}`);
+  console.log(`CUDA compilation: skipped, the toolkit cannot be installed: ${reason}`);
+  counts.skipped++;
+  return undefined;
+}
+
+/** @returns {Promise<{ status: number | null, output: string }>} */
+function run(command, args) {
+  return new Promise((resolve) => {
+    const child = spawn(command, args, { cwd: root });
+    let output = '';
+    child.stdout.on('data', (data) => (output += data));
+    child.stderr.on('data', (data) => (output += data));
+    child.on('error', (error) => resolve({ status: null, output: error.message }));
+    child.on('close', (status) => resolve({ status, output }));
+  });
+}
+
+/**
+ * What ptxas says of each kernel: a line that names it, one with stack and spills, one with registers.
+ * @returns {{ name: string, architecture: string, registers: number, stack: number, spills: number }[]}
+ */
+function readUsage(output) {
+  const usage = [];
+  for (const line of output.split('\n')) {
+    const entry = /Compiling entry function '(\S+)' for '(sm_\w+)'/.exec(line);
+    // In a mangled name a word stands behind its length.
+    const name = entry && /\d([A-Za-z]+Kernel)/.exec(entry[1]);
+    if (entry) usage.push({ name: name?.[1] ?? entry[1], architecture: entry[2], registers: 0, stack: 0, spills: 0 });
+    const current = usage.at(-1);
+    const memory = /(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads/.exec(line);
+    if (memory && current) [current.stack, current.spills] = [Number(memory[1]), Number(memory[2]) + Number(memory[3])];
+    const registers = /Used (\d+) registers/.exec(line);
+    if (registers && current) current.registers = Number(registers[1]);
+  }
+  return usage;
+}
+
+function problemOf({ architecture, registers, stack, spills }, limit) {
+  if (limit === undefined) return 'is not in the table of this script';
+  if (spills > 0) return `${architecture}: ${spills} bytes spilled, expected none`;
+  if (stack > 0) return `${architecture}: ${stack} bytes of stack, expected none`;
+  if (registers === 0) return `${architecture}: ptxas did not say how many registers`;
+  if (registers > limit.registers) return `${architecture}: ${registers} registers, expected ${limit.registers} at most`;
+  if (registers * limit.threads > registersOfMultiprocessor) return `${architecture}: ${registers} registers for ${limit.threads} threads: no block can start`;
+  return undefined;
+}
+
+const nvcc = findNvcc();
+if (nvcc === undefined) finish();
+
+const scratch = mkdtempSync(join(tmpdir(), 'spillway-cuda-'));
+const targets = options.architectures.split(',').map((number) => `-gencode=arch=compute_${number},code=sm_${number}`);
+const flags = ['-std=c++17', '-O3', '-fmad=false', '--expt-relaxed-constexpr', '-DSPILLWAY_HAS_CUDA', '-Xcompiler=-Wall,-Wextra', '-Werror=all-warnings', '-Xptxas=-v', ...targets];
+const queue = readdirSync(sources).filter((name) => name.endsWith('.cu'));
+const usage = [];
+
+async function compileNext() {
+  for (let name = queue.shift(); name !== undefined; name = queue.shift()) {
+    const { status, output } = await run(nvcc, [...flags, '-c', join(sources, name), '-o', join(scratch, `${name}.o`)]);
+    test(name, status === 0 ? undefined : `does not compile:\n${output}`);
+    usage.push(...readUsage(output));
+  }
+}
+
+await Promise.all(Array.from({ length: availableParallelism() }, compileNext));
+rmSync(scratch, { recursive: true, force: true });
+
+for (const name of [...new Set([...Object.keys(kernels), ...usage.map((entry) => entry.name)])].sort()) {
+  const instances = usage.filter((entry) => entry.name === name);
+  if (options.print) console.log(`${name}: ${instances.length} instances, at most ${Math.max(...instances.map(({ registers }) => registers))} registers`);
+  if (instances.length === 0) test(name, 'is in the table of this script, and in no source');
+  else test(name, instances.map((entry) => problemOf(entry, kernels[name])).find((problem) => problem !== undefined));
+}
+finish();
