@@ -11,6 +11,10 @@ export class RowFeed<Result> {
   get ended(): boolean {
     return this.sourceEnded && this.waiting.length === 0;
   }
+  /** Rows that are still to come, as far as that is known: those that wait, once the source has ended. */
+  get remaining(): number {
+    return this.sourceEnded ? this.waiting.length : Infinity;
+  }
   failure: Error | undefined;
 
   private readonly waiting: RunRow<Result>[] = [];

@@ -352,7 +352,7 @@ export class Run<Result> implements StageContext {
     if (free === 0 || !feed.peek()) return admitted;
     // The last rows of a block are through for the schedule, but still hold their pages: a block that began now would begin small.
     if (schedule.steady === 'blocks' && this.live.size > 0) return admitted;
-    const admission = this.pages.admission(free);
+    const admission = this.pages.admission(Math.min(free, feed.remaining));
     while (admitted.length < free) {
       const waiting = feed.peek();
       if (!waiting) break;

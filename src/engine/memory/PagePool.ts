@@ -28,7 +28,7 @@ export interface RunPages {
   advance(): void;
   /**
    * Opens a round of admission: what the rows that live now will need is looked at once.
-   * @param places rows for which there is a place
+   * @param places rows that may come: for which there is a place, and that are there
    */
   admission(places: number): Admission;
   /** Ends the run's use of the pool; its rows have been released. */
@@ -132,7 +132,7 @@ export class PagePool {
     return {
       admit: (lengths) => {
         const placement = placePages(lengths.positions, this.rules);
-        // Rows like this one in every place that is left would not fit in full: then they come in at a pace.
+        // If as many rows like this one would not fit in full, they come in at a pace.
         const paced = grows && sweeps.staggered && !fitInFull(placement, places);
         if ((paced && !pace.open) || !fits(lengths, placement)) return undefined;
         const row = new RowPages(lengths, placement, this.pageTokens, this.lists, () => {
