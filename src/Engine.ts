@@ -113,7 +113,9 @@ export class Engine implements GenerationSource, AsyncDisposable {
     stopIfAborted();
     const source = await readModel(path);
     const tokenizer = createTokenizer(source.tokenizer, source.decoder.vocabularySize);
-    const { runtime, settled } = await openRuntime(source, options);
+    const rowTokens = typeof options.rowTokens === 'function' ? await options.rowTokens(tokenizer) : options.rowTokens;
+    stopIfAborted();
+    const { runtime, settled } = await openRuntime(source, options, rowTokens);
     try {
       stopIfAborted();
       const total = runtime.bytes.weights;

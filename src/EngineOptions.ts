@@ -1,5 +1,6 @@
 import type { InstructionSet } from './bindings/Addon.js';
 import type { WeightCompression } from './model/compressBindings.js';
+import type { Tokenizer } from './model/Tokenizer.js';
 import type { Size } from './units.js';
 
 /** How a model is opened. Everything has a default but the model. */
@@ -35,6 +36,12 @@ export interface EngineOptions {
   readonly batches?: number;
   /** Most tokens in one square; longer prompts are computed in chunks. Default: chosen from the model. */
   readonly tokensPerSquare?: number;
+  /**
+   * Tokens of a usual row, prompt and answer. While something streams from disk, the cache of a full block is provided for rows of this length,
+   * and memory beyond it keeps weights; longer rows are admitted as memory comes free. Or a way to find
+   * out, called with the model's tokenizer. Default, also where it finds nothing: 512.
+   */
+  readonly rowTokens?: number | ((tokenizer: Tokenizer) => Promise<number | undefined>);
   /** For tests and comparisons; default: the best of the machine. */
   readonly instructionSet?: InstructionSet;
   /**

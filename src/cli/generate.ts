@@ -7,12 +7,13 @@ import { addMemoryFlags, addPlanFlags, planOptions, scheduleOf, type PlanFlags }
 import { readPolicyFile } from './flags/policyFile.js';
 import { addSamplingFlags, type SamplingFlags } from './flags/samplingFlags.js';
 import { describeRun, rowProgress } from './generateReport.js';
-import { checkJobFiles, Engine, Job, readModel, readRows, serialPipeline, type EngineOptions, type GenerateOptions, type JobOptions, type JobSummary, type RunStats } from './library.js';
+import { checkJobFiles, Engine, Job, readModel, readRows, serialPipeline, type EngineOptions, type GenerateOptions, type JobOptions, type JobSummary, type RunStats, type Tokenizer } from './library.js';
 import { pulledModel, showLoading } from './openModel.js';
 import { ProgressMeter, type ProgressMode } from './ProgressMeter.js';
 import { checkReportPaths, writeStats } from './reportFiles.js';
 import { TraceFile } from './TraceFile.js';
 import { addSwitch, requireFlags } from './flags/commandFlags.js';
+import { usualRowTokens } from './usualRowTokens.js';
 
 interface GenerateFlags extends EngineFlags, SamplingFlags, PlanFlags {
   readonly input: string;
@@ -84,7 +85,8 @@ async function generate(flags: GenerateFlags, context: CommandContext): Promise<
     };
     const settings: EngineOptions = { ...planOptions(flags, policy), ...engineOptions(flags, model) };
     job = await Job.open({ ...jobOptions(flags), identity: identityOf(settings), modelFiles, generate: options });
-    engine = await Engine.open({ ...settings, signal: context.signal, onLoad: showLoading(meter), onRepack: showLoading(meter, 'repacking for disk') });
+    const rowTokens = (tokenizer: Tokenizer): Promise<number | undefined> => usualRowTokens(flags.input, flags.inputFormat, options, tokenizer);
+    engine = await Engine.open({ ...settings, ...(flags.input !== '-' && { rowTokens }), signal: context.signal, onLoad: showLoading(meter), onRepack: showLoading(meter, 'repacking for disk') });
     if (flags.trace !== undefined) trace = new TraceFile(flags.trace);
     const start = performance.now();
     const schedule = scheduleOf(flags, policy);

@@ -10,6 +10,8 @@ export {
   checkJobFiles, describeFileError, fileErrorCode, isBlank, isJsonObject, Job, openLines, parseRow, readRows, StreamWriter, writeFileAtomic,
 } from '../jobs/index.js';
 export type { JobOptions, JobSummary } from '../jobs/index.js';
+export { prepareRow } from '../engine/rows/prepareRow.js';
+export type { RowInput } from '../Row.js';
 export { readJsonObject } from '../model/files/readJson.js';
 export { pullModel } from '../model/pull/pullModel.js';
 export { PlanFileError } from '../errors/PlanFileError.js';

@@ -45,18 +45,21 @@ const USUAL_ROW_TOKENS = 4096;
 const LEAST_ROW_TOKENS = 512;
 /** One layer is computed while the next one is read. */
 const WEIGHT_BUFFERS = 2;
-/** While something streams, a row's cache is provided for up to this many tokens; memory beyond it keeps weights. */
-const STREAMED_ROW_TOKENS = 512;
 const COMPRESSED_CACHE = { '8bit': 'q8', '4bit': 'q4' } as const;
 
 /**
  * Settles every option, plans the memory, and opens the native runtime; its weights are not loaded yet. A model that does not fit into
  * memory is repacked, once, and its layers stream from disk.
+ * @param rowTokens tokens of a usual row, if known
  * @throws UsageError, MemoryBudgetError, ModelFileError
  */
-export async function openRuntime(model: ModelSource, options: EngineOptions): Promise<{ readonly runtime: NativeRuntime; readonly settled: SettledOptions }> {
+export async function openRuntime(
+  model: ModelSource,
+  options: EngineOptions,
+  rowTokens: number | undefined,
+): Promise<{ readonly runtime: NativeRuntime; readonly settled: SettledOptions }> {
   const addon = loadAddon();
-  const settings = settleOptions(options, nativeCall(() => addon.machine()));
+  const settings = settleOptions(options, nativeCall(() => addon.machine()), rowTokens);
   const source: ModelSource = { ...model, bindings: compressBindings(model.bindings, settings.compressWeights) };
   const { slots, rowsPerSlot, tokensPerSquare, capBytes, weightShare } = settings;
   const { decoder } = source;
@@ -64,7 +67,7 @@ export async function openRuntime(model: ModelSource, options: EngineOptions): P
   const spill = planSpill({
     slots, rowsPerSlot, tokensPerSquare,
     pageTokens: PAGE_TOKENS,
-    usualRowTokens: within(STREAMED_ROW_TOKENS),
+    usualRowTokens: within(settings.rowTokens),
     cacheShare: settings.cacheOnDisk,
     activationShare: settings.activationsOnDisk,
     tokenBytes: decoder.hiddenSize * 4,
@@ -97,7 +100,7 @@ export async function openRuntime(model: ModelSource, options: EngineOptions): P
       layerBytes: store.layerBytes,
       leastLayerBytes: Math.max(...store.vectorBytes),
       buffers: WEIGHT_BUFFERS,
-      usualPages: pagesOf(STREAMED_ROW_TOKENS) * slots * rowsPerSlot,
+      usualPages: pagesOf(settings.rowTokens) * slots * rowsPerSlot,
       residentShare: weightShare,
     });
     return plan.open(pages, reservedBytes, store, residentLayerBytes);

@@ -18,6 +18,8 @@ export interface Settings {
   readonly slots: number;
   readonly rowsPerSlot: number;
   readonly tokensPerSquare: number;
+  /** Tokens of a row for which the cache is provided while something streams. */
+  readonly rowTokens: number;
   /** Cap on the process's resident memory. */
   readonly capBytes: number;
   /** Share of every layer's weights in memory, where somebody has decided it. */
@@ -32,10 +34,11 @@ export interface Settings {
 
 const BATCH_SIZE = 64;
 const TOKENS_PER_SQUARE = 512;
+const STREAMED_ROW_TOKENS = 512;
 const INSTRUCTION_SETS: readonly InstructionSet[] = ['scalar', 'avx2', 'avx512'];
 
 /** @throws UsageError naming the option, what was found and what was expected */
-export function settleOptions(options: EngineOptions, machine: MachineFacts): Settings {
+export function settleOptions(options: EngineOptions, machine: MachineFacts, rowTokens?: number): Settings {
   if (options.device !== undefined && !['auto', 'cpu'].includes(options.device)) {
     throw new UsageError(`device: found ${JSON.stringify(options.device)}, this build has: auto, cpu`);
   }
@@ -63,6 +66,7 @@ export function settleOptions(options: EngineOptions, machine: MachineFacts): Se
     slots: whole('batches', options.batches, 1, 256),
     rowsPerSlot,
     tokensPerSquare: whole('tokensPerSquare', options.tokensPerSquare, Math.max(TOKENS_PER_SQUARE, rowsPerSlot), 65_536),
+    rowTokens: whole('rowTokens', rowTokens, STREAMED_ROW_TOKENS, 2 ** 24),
     capBytes: options.cpuMemory === undefined ? freeMemory(machine) : parseBytes(options.cpuMemory, 'cpuMemory'),
     weightShare: shares('weights', options.weights)?.cpu,
     cacheOnDisk: shares('cache', options.cache)?.disk ?? 0,
