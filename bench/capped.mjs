@@ -93,7 +93,7 @@ async function main() {
         if (figures.failed !== undefined) fail(`${run.name}: ${figures.failed}`);
         process.stderr.write(`${run.name}: ${figures.wallSeconds.toFixed(0)} s, peak ${Math.round(figures.cgroup.peakBytes / MIB)} MiB\n`);
       }
-      done.push({ name: run.name, tool: run.contender.tool, capBytes: run.capBytes, setting: run.setting, rows: run.job.rows, preparation: run.preparation ?? false, ...figures });
+      done.push({ name: run.name, tool: run.contender.tool, capBytes: run.capBytes, setting: { ...run.setting, disk: undefined }, rows: run.job.rows, preparation: run.preparation ?? false, ...figures });
     }
     const document = {
       date: new Date().toISOString().slice(0, 10),

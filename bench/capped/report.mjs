@@ -25,6 +25,11 @@ function ratios(runs) {
     const { decode } = ratesOf(run);
     return decode === undefined ? [] : [`- ${(mine / decode).toFixed(2)} times the decoding speed of ${run.name}`];
   });
+  const uncapped = runs.find((run) => run.tool === 'spillway' && run.capBytes === undefined);
+  if (uncapped?.generatedTokensPerSecond > 0 && !uncapped.stopped && !own.stopped) {
+    const [capped, free] = [own, uncapped].map((run) => run.generatedTokensPerSecond);
+    lines.unshift(`- ${(capped / free).toFixed(2)} times the tokens/s of ${uncapped.name} over the whole run, prompts included (${capped.toFixed(1)} and ${free.toFixed(1)})`);
+  }
   return lines.length === 0 ? [] : ['Spillway under the cap reaches', ...lines, ''];
 }
 

@@ -2,13 +2,14 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import {
   defaultPipeline, diagonalBlock, Engine, InterruptedError, MemoryBudgetError, ModelFileError, rowByRow, serialPipeline, UsageError, zigZagBlock,
   type EngineOptions, type Row, type RowResult, type RunOptions, type RunStats, type TraceEvent,
 } from '../../src/index.js';
-import { runCli, type CliResult } from '../cli/support.js';
+import { resultOf, runCli, startCli, type CliResult } from '../cli/support.js';
 
 const model = (name: string): string => fileURLToPath(new URL(`../fixtures/models/${name}`, import.meta.url));
 /** Rows of up to 127 tokens: several pages of 32. Some sample, some get their tokens in one pass. */
@@ -95,6 +96,37 @@ describe('a cache on disk', () => {
     for (const name of ['load_cache', 'store_cache', 'load_activation', 'store_activation', 'load_weight']) expect(trace.some((event) => event.name === name)).toBe(true);
   });
 
+  test.each([rowByRow(), zigZagBlock(), diagonalBlock()])('what $name moves is what theory says: weights once a pass, each page read once a pass and written once, hidden states between layers', async (schedule) => {
+    const [batches, batchSize, prompt, answer] = [3, 4, 40, 30];
+    let stats: RunStats | undefined;
+    const passes = new Set<unknown>();
+    const squaresDone = new Map<string, number>();
+    await using engine = await open({ batches, batchSize, tokensPerSquare: batchSize * prompt });
+    const uniform = Array.from({ length: batches * batchSize }, (_, row) => ({ tokens: Array.from({ length: prompt }, (__, i) => (row * 13 + i * 7) % 250), maxNewTokens: answer }));
+    for await (const row of engine.generate(uniform, {
+      schedule, ignoreEos: true, onStats: (each) => (stats = each),
+      onTrace: ({ name, args }) => {
+        if (name !== 'compute') return;
+        passes.add(args['pass']);
+        squaresDone.set(`${String(args['pass'])} ${String(args['layer'])} ${String(args['slot'])}`, (args['rows'] as [number, number, number][]).reduce((sum, [, , tokens]) => sum + tokens, 0));
+      },
+    })) expect(row.tokens).toHaveLength(answer);
+    const { layers, hiddenSize } = engine.source.decoder;
+    // 69 positions in three pages, of which the first two are on disk: complete after 32 and 64 positions.
+    const ends = [prompt, ...Array.from({ length: answer - 1 }, (_, i) => prompt + 1 + i)];
+    const reads = ends.reduce((sum, _, pass) => sum + Math.floor((ends[pass - 1] ?? 0) / 32), 0);
+    const slot = (stats?.bytes.cache['cpu→disk'] ?? 0) / (2 * layers * uniform.length);
+    expect(slot % 4096).toBe(0);
+    expect(stats?.bytes.cache['disk→cpu']).toBe(reads * layers * uniform.length * slot);
+    // Row by row a pass is of one batch; the others' passes are of the whole block.
+    const sweeps = schedule.name === 'row' ? batches * answer : answer;
+    expect(passes.size).toBe(sweeps);
+    const perPass = (stats?.bytes.weights['disk→cpu'] ?? 0) / sweeps;
+    expect(perPass).toBe(Math.round(perPass));
+    const hidden = [...squaresDone].reduce((sum, [key, tokens]) => sum + (key.split(' ')[1] === '0' ? 0 : Math.ceil((tokens * hiddenSize * 4) / 4096) * 4096), 0);
+    expect(stats?.bytes.activations).toEqual({ 'disk→cpu': hidden, 'cpu→disk': hidden });
+  });
+
   test('runs that share an engine do not spoil each other', async () => {
     const reference = await generate({ model: options.model });
     await using engine = await open({ batchSize: 3, batches: 2 });
@@ -144,11 +176,11 @@ describe('a disk that fails in mid-run', () => {
   let reference: string;
   /** The command line in a process of its own: faults are injected through its environment. */
   const run = (output: string, fault?: string, ...flags: string[]): Promise<CliResult> =>
-    runCli(
-      ['generate', '--model', model('llama-Q4_1.gguf'), '--input', input(), '--output', join(folder, output), '--policy', join(folder, 'policy.json'), '--disk', folder, '--logprobs', '1', '--progress', 'off', ...flags],
-      '',
-      fault === undefined ? {} : { SPILLWAY_DISK_FAULTS: fault },
-    );
+    runCli([...args(join(folder, output), input()), ...flags], '', fault === undefined ? {} : { SPILLWAY_DISK_FAULTS: fault });
+  const args = (output: string, from: string): string[] => [
+    'generate', '--model', model('llama-Q4_1.gguf'), '--input', from, '--output', output, '--policy', join(folder, 'policy.json'), '--disk', folder,
+    '--logprobs', '1', '--progress', 'off',
+  ];
   beforeAll(async () => {
     folder = mkdtempSync(join(tmpdir(), 'spillway-faults-'));
     writeFileSync(input(), rows.map((row) => JSON.stringify(row)).join('\n'));
@@ -158,6 +190,34 @@ describe('a disk that fails in mid-run', () => {
   });
   afterAll(() => {
     rmSync(folder, { recursive: true });
+  });
+
+  test.each(['SIGINT', 'SIGKILL'] as const)('%s at random moments: nothing is left, and the job goes on to the same output', async (signal) => {
+    const [many, output] = [join(folder, `${signal}-in.jsonl`), join(folder, `${signal}.jsonl`)];
+    writeFileSync(many, Array.from({ length: 12 }, (_, copy) => rows.map((row, i) => JSON.stringify({ ...row, id: copy * rows.length + i }))).flat().join('\n'));
+    const whole = join(folder, `${signal}-whole.jsonl`);
+    expect((await runCli(args(whole, many))).code).toBe(0);
+    const expected = readFileSync(whole, 'utf8');
+    const resume = (): string[] => (existsSync(output) ? ['--resume'] : []);
+    let kills = 0;
+    for (let attempt = 0; attempt < 8; attempt++) {
+      const child = startCli([...args(output, many), ...resume()]);
+      const ended = resultOf(child);
+      // While it loads, while prompts are computed, or later.
+      await sleep(150 + Math.random() * 400);
+      child.kill(signal);
+      const { code } = await ended;
+      if (code === 0) break;
+      kills++;
+      // -1: ended by the signal itself, before it was listened to.
+      expect(signal === 'SIGINT' ? [130, -1] : [137]).toContain(code);
+      expect(readdirSync(folder).filter((file) => file.endsWith('.spill'))).toEqual([]);
+      const written = existsSync(output) ? readFileSync(output, 'utf8') : '';
+      expect(expected.startsWith(written.slice(0, written.lastIndexOf('\n') + 1))).toBe(true);
+    }
+    expect(kills).toBeGreaterThan(0);
+    expect((await runCli([...args(output, many), ...resume()])).code).toBe(0);
+    expect(readFileSync(output, 'utf8')).toBe(expected);
   });
 
   // Requests are counted from the opening of each file: early ones hit the first loads, late ones the cache of rows that are well on their way.
