@@ -12,12 +12,10 @@
 
 namespace spillway::cuda {
 
-constexpr uint32_t kCacheGroup = 64;
-
-__host__ __device__ inline uint32_t cacheGroups(const CacheLayout& layout) { return (layout.headDim + kCacheGroup - 1) / kCacheGroup; }
+__host__ __device__ inline uint32_t quantisedGroups(const CacheLayout& layout) { return (layout.headDim + kCacheGroup - 1) / kCacheGroup; }
 // Of the keys or the values of one KV head. bits: 4 or 8.
 __host__ __device__ inline size_t quantisedSideBytes(const CacheLayout& layout, uint32_t bits) {
-  return size_t{layout.pageTokens} * cacheGroups(layout) * (kCacheGroup * bits / 8 + 4);
+  return size_t{layout.pageTokens} * quantisedGroups(layout) * (kCacheGroup * bits / 8 + 4);
 }
 inline size_t quantisedPageBytes(const CacheLayout& layout, uint32_t bits) { return 2 * layout.kvHeads * quantisedSideBytes(layout, bits); }
 

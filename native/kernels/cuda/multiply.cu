@@ -16,7 +16,7 @@ struct Chunk {
   // Types with super blocks need whole ones.
   static constexpr unsigned kGroups = Panel::kSuper ? kSuperGroups : Panel::kGroupBytes >= 512 ? 2048 / Panel::kGroupBytes : 8;
   static constexpr unsigned kValueBytes = kGroups * Panel::kGroupBytes;
-  static constexpr unsigned kScaleBytes = Panel::kSuper ? Panel::kScaleStride : kGroups * Panel::kScaleStride;
+  static constexpr unsigned kScaleBytes = kGroups / Panel::kGroupsPerScales * Panel::kScaleStride;
   static constexpr unsigned kBytes = kValueBytes + kScaleBytes;
 };
 
@@ -42,7 +42,7 @@ __device__ __forceinline__ void fetchChunk(const uint8_t* panel, size_t inputs, 
   if constexpr (Panel::kQuantised) {
     const size_t groups = inputs / kGroupInputs - first / kGroupInputs;
     valueBytes = groups * Panel::kGroupBytes;
-    scaleBytes = Panel::kSuper ? Panel::kScaleStride : groups * Panel::kScaleStride;
+    scaleBytes = groups / Panel::kGroupsPerScales * Panel::kScaleStride;
   } else {
     valueBytes = (inputs - first) * kPanelOutputs * Panel::kElementBytes;
   }
@@ -51,8 +51,7 @@ __device__ __forceinline__ void fetchChunk(const uint8_t* panel, size_t inputs, 
   const uint8_t* values = panel + first / kGroupInputs * Panel::kGroupBytes;
   for (size_t at = 16 * lane; at < valueBytes; at += 16 * kWarp) copy16Async(to + at, values + at);
   if constexpr (Panel::kQuantised) {
-    const unsigned stride = Panel::kSuper ? chunk * Panel::kScaleStride : chunk * Chunk<Type>::kScaleBytes;
-    const uint8_t* scales = panel + Panel::scalesBegin(inputs) + stride;
+    const uint8_t* scales = panel + Panel::scalesBegin(inputs) + size_t{chunk} * Chunk<Type>::kScaleBytes;
     for (size_t at = 16 * lane; at < scaleBytes; at += 16 * kWarp) copy16Async(to + Chunk<Type>::kValueBytes + at, scales + at);
   }
 }

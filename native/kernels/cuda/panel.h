@@ -18,7 +18,7 @@ struct PanelOf {
   static constexpr bool kSuper = isSuper(kKind);
   static constexpr unsigned kElementBytes = Type == WeightType::F32 ? 4 : 2;  // of float types
   static constexpr unsigned kGroupBytes = kQuantised ? kFormat.bits * kVectorBytes : kGroupInputs * kPanelOutputs * kElementBytes;
-  static constexpr unsigned kScaleStride = scaleStride(kKind);
+  static constexpr unsigned kScaleStride = scaleStride(kKind), kGroupsPerScales = groupsPerScales(kKind);
   // From the beginning of a panel to its scales.
   static constexpr size_t scalesBegin(size_t inputs) { return inputs / kGroupInputs * kGroupBytes; }
 };
@@ -48,14 +48,14 @@ struct ScaleAndOffset {
   float scale, offset;
 };
 
-// Of half a group: inputs 0-15 or 16-31. `group` counts from `scales`, which for types with super blocks is the beginning of one.
+// Of half a group: inputs 0-15 or 16-31. `group` counts from `scales`, which for types with super blocks, or pairs of groups, is the beginning of one.
 template <WeightType Type>
 __device__ __forceinline__ ScaleAndOffset scaleOf(const uint8_t* scales, unsigned output, unsigned group, unsigned half) {
   using Panel = PanelOf<Type>;
   if constexpr (!Panel::kSuper) {
-    const uint8_t* at = scales + group * Panel::kScaleStride;
+    const uint8_t* at = scales + group / Panel::kGroupsPerScales * Panel::kScaleStride;
     const float scale = fromHalf(loadAt<uint16_t>(at, output));
-    if constexpr (Panel::kKind == ScaleKind::HalfOffset) return {scale, fromHalf(loadAt<uint16_t>(at + 32, output))};
+    if constexpr (Panel::kOffset) return {scale, fromHalf(loadAt<uint16_t>(at + 32, output))};
     return {scale, 0.0f};
   } else {
     const uint8_t* at = scales + group / kSuperGroups * Panel::kScaleStride;
@@ -160,6 +160,7 @@ void withWeightType(WeightType type, Function function) {
     case WeightType::Q4_K: return function(std::integral_constant<WeightType, WeightType::Q4_K>());
     case WeightType::Q5_K: return function(std::integral_constant<WeightType, WeightType::Q5_K>());
     case WeightType::Q6_K: return function(std::integral_constant<WeightType, WeightType::Q6_K>());
+    case WeightType::Q4_G64: return function(std::integral_constant<WeightType, WeightType::Q4_G64>());
   }
 }
 

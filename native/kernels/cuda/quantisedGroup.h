@@ -16,7 +16,7 @@ struct QuantisedGroup {
 
 // blockIdx.x: page and KV head; blockIdx.y: eight (side, token, group).
 __device__ __forceinline__ QuantisedGroup ownGroup(const CacheLayout& layout, uint32_t bits) {
-  const uint32_t groups = cacheGroups(layout), index = blockIdx.y * kGroupsPerBlock + threadIdx.x / kWarp, kvHead = blockIdx.x % layout.kvHeads;
+  const uint32_t groups = quantisedGroups(layout), index = blockIdx.y * kGroupsPerBlock + threadIdx.x / kWarp, kvHead = blockIdx.x % layout.kvHeads;
   const uint32_t side = index / (layout.pageTokens * groups), token = index / groups % layout.pageTokens, group = index % groups, first = group * kCacheGroup;
   QuantisedGroup own;
   own.exists = side < 2;
@@ -36,7 +36,7 @@ __device__ __forceinline__ QuantisedGroup ownGroup(const CacheLayout& layout, ui
 }
 
 inline dim3 groupGrid(const CacheLayout& layout, size_t pages) {
-  return dim3(static_cast<unsigned>(pages * layout.kvHeads), divideUp(size_t{2} * layout.pageTokens * cacheGroups(layout), kGroupsPerBlock));
+  return dim3(static_cast<unsigned>(pages * layout.kvHeads), divideUp(size_t{2} * layout.pageTokens * quantisedGroups(layout), kGroupsPerBlock));
 }
 
 }  // namespace spillway::cuda

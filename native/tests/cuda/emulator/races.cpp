@@ -138,6 +138,9 @@ SPILLWAY_ACCESS(2)
 SPILLWAY_ACCESS(4)
 SPILLWAY_ACCESS(8)
 SPILLWAY_ACCESS(16)
+// Reference counts of the host code that is compiled with the kernels: atomic, so no race.
+int __tsan_atomic32_fetch_add(volatile int* address, int value, int) { return __atomic_fetch_add(address, value, __ATOMIC_SEQ_CST); }
+int __tsan_atomic32_fetch_sub(volatile int* address, int value, int) { return __atomic_fetch_sub(address, value, __ATOMIC_SEQ_CST); }
 void __tsan_read_range(void* address, size_t bytes) { hook(address, bytes, false); }
 void __tsan_write_range(void* address, size_t bytes) { hook(address, bytes, true); }
 }
