@@ -11,11 +11,10 @@ import type { BlockSetting } from './engine/policy/CostModel.js';
 import { tokensPerSquareOf, type Policy } from './engine/policy/Policy.js';
 import { settingOf } from './engine/policy/predict.js';
 import type { PlanRequest } from './engine/policy/PlanRequest.js';
-import { PAGE_TOKENS, sizesOf, type Sizes } from './engine/policy/spillway/sizes.js';
+import { sizesOf, type Sizes } from './engine/policy/spillway/sizes.js';
 import { taskSeconds } from './engine/policy/spillway/taskSeconds.js';
-import { diagonalBlock } from './engine/schedules/diagonalBlock.js';
-import { rowByRow } from './engine/schedules/rowByRow.js';
-import { zigZagBlock } from './engine/schedules/zigZagBlock.js';
+import { PAGE_TOKENS } from './engine/reserves.js';
+import { BLOCK_SCHEDULES } from './engine/schedules/blockSchedules.js';
 import { UsageError } from './errors/UsageError.js';
 import { defaultPipeline } from './operators/defaultPipeline.js';
 import { finishedRows } from './operators/finishedRows.js';
@@ -46,7 +45,6 @@ export interface SimulateOptions {
 
 /** A simulation of more tasks than this would take minutes. */
 const MOST_TASKS = 4e6;
-const SCHEDULES = { row: rowByRow, zigzag: zigZagBlock, diagonal: diagonalBlock } as const;
 const WINDOW = 8;
 
 /**
@@ -79,11 +77,13 @@ export async function simulatePlan(request: PlanRequest, policy: Policy, options
   device.completed$.subscribe((burst) => {
     for (const { event } of burst) note(event, seen);
   });
+  const window = Math.max(WINDOW, 2 * slots);
   const run = new Run<number>({
-    id: 1, device, grid, pool, recorder, window: Math.max(WINDOW, 2 * slots),
+    id: 1, device, grid, pool, recorder, window,
     movement: planMovement(setting, policy, sizes, computeTier),
-    schedule: SCHEDULES[policy.schedule](),
-    feed: new RowFeed(plannedRows(rows, promptTokens, newTokens), slots * policy.batchSize),
+    schedule: BLOCK_SCHEDULES[policy.schedule](),
+    // Rows for every sweep that the window lets begin at once: a place that stays empty for want of a row would be the simulation's doing.
+    feed: new RowFeed(plannedRows(rows, promptTokens, newTokens), slots * policy.batchSize * (2 + Math.ceil(window / (shape.layers * slots)))),
     signal: options.signal,
   });
   await lastValueFrom(squares(run).pipe((options.pipeline ?? defaultPipeline)(run), finishedRows(run), count()));

@@ -15,6 +15,7 @@ export type { RowInput } from '../Row.js';
 export { readJsonObject } from '../model/files/readJson.js';
 export { pullModel } from '../model/pull/pullModel.js';
 export { PlanFileError } from '../errors/PlanFileError.js';
+export { BLOCK_SCHEDULES } from '../engine/schedules/blockSchedules.js';
 export { planCurves, type Curve, type PlanCurves } from '../engine/policy/planCurves.js';
 export { planDocument, type PlanDocument } from '../engine/policy/planDocument.js';
 export { parsePolicy, type Compression, type Policy } from '../engine/policy/Policy.js';

@@ -1,10 +1,10 @@
-import { readFile } from 'node:fs/promises';
 import { Option, type Command } from 'commander';
 import type { CommandContext } from './CommandContext.js';
 import { addSwitch, requireFlags } from './flags/commandFlags.js';
 import { path, size, wholeNumber } from './flags/parsers.js';
+import { readPolicyFile } from './flags/policyFile.js';
 import {
-  describeFileError, parsePolicy, planCurves, planDocument, PlanFileError, readHardware, readModelShape, simulatePlan, UsageError, writeFileAtomic,
+  planCurves, planDocument, readHardware, readModelShape, simulatePlan, UsageError, writeFileAtomic,
   type Compression, type PlanRequest, type Policy,
 } from './library.js';
 import { planPage } from './planPage.js';
@@ -67,7 +67,7 @@ async function plan(flags: PlanCommandFlags, context: CommandContext): Promise<v
   requireFlags(flags, 'model', 'promptTokens');
   if (flags.trace !== undefined && !flags.simulate) throw new UsageError('--trace needs --simulate: without it nothing happens that could be traced');
   await checkReportPaths({ policy: flags.policy, trace: flags.trace, html: flags.html });
-  const given = flags.policy === undefined ? undefined : parsePolicy(await readPolicyFile(flags.policy), flags.policy);
+  const given = flags.policy === undefined ? undefined : await readPolicyFile(flags.policy);
   const shape = await readModelShape(flags.model);
   const hardware = await readHardware(flags.hardware);
   const request = requestOf(flags, shape, hardware);
@@ -101,20 +101,6 @@ async function simulate(flags: PlanCommandFlags, request: PlanRequest, policy: P
     return await simulatePlan(request, policy, { signal, ...(trace && { onTrace: (event) => trace.add(event) }) });
   } finally {
     trace?.close();
-  }
-}
-
-/** @throws PlanFileError */
-async function readPolicyFile(file: string): Promise<unknown> {
-  const text = await readFile(file, 'utf8').catch((error: unknown) => {
-    throw new PlanFileError(file, 'policy', describeFileError(error), 'a file that can be read', { cause: error });
-  });
-  try {
-    const value: unknown = JSON.parse(text);
-    // The whole document of `plan --json` will do as well.
-    return typeof value === 'object' && value !== null && 'policy' in value ? value.policy : value;
-  } catch (error) {
-    throw new PlanFileError(file, 'policy', 'no JSON', 'a JSON object', { cause: error });
   }
 }
 

@@ -7,11 +7,12 @@ import { compressBindings } from '../model/compressBindings.js';
 import type { ModelSource } from '../model/ModelSource.js';
 import type { SpilledActivations } from './execution/SlotActivations.js';
 import type { DiskCache } from './memory/PagePool.js';
-import { HEAP_MARGIN_BYTES, planMemory } from './memory/planMemory.js';
+import { planMemory } from './memory/planMemory.js';
 import { planSpill, type SpillPlan } from './memory/planSpill.js';
 import { planStreaming } from './memory/planStreaming.js';
 import { placePages } from './memory/rowPlacement.js';
 import { openWeightStore, type WeightStore } from './openWeightStore.js';
+import { HEAP_MARGIN_BYTES, PAGE_TOKENS } from './reserves.js';
 import type { Grid } from './schedules/Square.js';
 import { settleOptions, type Settings } from './settleOptions.js';
 
@@ -38,7 +39,6 @@ export interface SettledOptions extends Settings {
   readonly streamedBytes: readonly number[];
 }
 
-const PAGE_TOKENS = 32;
 /** Contexts beyond this are not provided for in every row at once; longer rows are admitted as pages come free. */
 const USUAL_ROW_TOKENS = 4096;
 /** A budget must hold at least a row of this many tokens. */

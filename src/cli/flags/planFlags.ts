@@ -1,5 +1,5 @@
 import { Option, type Command } from 'commander';
-import { diagonalBlock, rowByRow, WEIGHT_COMPRESSIONS, zigZagBlock, type EngineOptions, type Policy, type Schedule } from '../library.js';
+import { BLOCK_SCHEDULES, WEIGHT_COMPRESSIONS, type EngineOptions, type Policy, type Schedule } from '../library.js';
 import { decimal, onlyAvailable, path, wholeNumber, type FlagParser } from './parsers.js';
 import { policyOptions } from './policyFile.js';
 
@@ -17,11 +17,9 @@ export interface PlanFlags {
   readonly overlap: 'on' | 'off';
 }
 
-const SCHEDULES: Readonly<Record<NonNullable<PlanFlags['schedule']>, () => Schedule>> = { row: rowByRow, zigzag: zigZagBlock, diagonal: diagonalBlock };
-
 /** The schedule of the flags, else that of the policy file, else the diagonal one. */
 export function scheduleOf({ schedule }: PlanFlags, policy: Policy | undefined): Schedule {
-  return SCHEDULES[schedule ?? policy?.schedule ?? 'diagonal']();
+  return BLOCK_SCHEDULES[schedule ?? policy?.schedule ?? 'diagonal']();
 }
 
 /** What of the policy file and the flags concerns the engine; a flag overrides the file. */
@@ -36,15 +34,11 @@ const share = decimal((f) => f > 0 && f <= 1, 'above 0 and at most 1, or off');
 const shareOrOff: FlagParser<number> = (text) => (text === 'off' ? 1 : share(text));
 
 /**
- * Memory and plan flags. Of those that ask for another tier, compression or sparsity only the value that changes nothing is taken:
- * any other is refused with what there is.
+ * Memory and compression. A value that is known but not available yet is refused with what there is.
  */
 export function addMemoryFlags(command: Command): void {
-  const add = (flags: string, help: string, fallback: string, known: (text: string) => boolean, why: string): void => {
-    command.addOption(new Option(flags, help).default(fallback).argParser(onlyAvailable([fallback], known, why)));
-  };
   command.optionsGroup('Memory and compression:');
-  add('--gpu-memory <size>', 'most GPU memory', '0', isSize, 'Nothing is computed on a GPU so far');
+  command.addOption(new Option('--gpu-memory <size>', 'most GPU memory').default('0').argParser(onlyAvailable(['0'], isSize, 'Nothing is computed on a GPU so far')));
   command.addOption(
     new Option('--compress-weights <kind>', 'matrices in fewer bits than their file has, which changes results: none, 8bit (groups of 32), 4bit (groups of 64; embeddings and head 8bit) (default: none, or what the policy file says)')
       .argParser(onlyAvailable(WEIGHT_COMPRESSIONS, isCompression, 'Nothing chooses a compression so far')),
@@ -65,7 +59,7 @@ export function addPlanFlags(command: Command): void {
   command.addOption(new Option('--policy <auto|file>', 'how blocks are sized and placed: a file such as `plan --json` writes; other flags override it').default('auto').argParser(path));
   command.addOption(
     new Option('--schedule <name>', 'order of the work: row (one batch to its end), zigzag (blocks of batches), diagonal (a finished row is replaced at once) (default: diagonal, or what the policy file says)')
-      .choices(Object.keys(SCHEDULES)),
+      .choices(Object.keys(BLOCK_SCHEDULES)),
   );
   command.option('--batch-size <n>', 'most rows in a batch (default: chosen from model and memory)', wholeNumber(1, 4096));
   command.option('--batches <n>', 'batches that share one pass over the layers (default: 1 while all fits in memory)', wholeNumber(1, 256));

@@ -132,8 +132,8 @@ export class PagePool {
     return {
       admit: (lengths) => {
         const placement = placePages(lengths.positions, this.rules);
-        // If as many rows like this one would not fit in full, they come in at a pace.
-        const paced = grows && sweeps.staggered && !fitInFull(placement, places);
+        // If as many rows like this one would not fit in full, they come in at a pace; but time goes by only while a row lives.
+        const paced = grows && sweeps.staggered && rows.size > 0 && !fitInFull(placement, places);
         if ((paced && !pace.open) || !fits(lengths, placement)) return undefined;
         const row = new RowPages(lengths, placement, this.pageTokens, this.lists, () => {
           rows.delete(row);

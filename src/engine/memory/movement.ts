@@ -1,16 +1,11 @@
 import { squareTokens, type RowId, type Square } from '../schedules/Square.js';
 import type { QueueName, Tier } from '../execution/Task.js';
+import type { PlacementShares, TierShares } from '../policy/Placement.js';
 import type { PageTable } from './RowPages.js';
 
-/** What share of something lives on which tier; the shares sum to 1. */
-export type TierShares = Readonly<Record<Tier, number>>;
-
+export type { TierShares };
 /** Where weights, KV cache and activations live (the nine percentages of FlexGen's policy). */
-export interface Placement {
-  readonly weights: TierShares;
-  readonly cache: TierShares;
-  readonly activations: TierShares;
-}
+export type Placement = PlacementShares;
 
 export const ALL_ON_CPU: Placement = {
   weights: { gpu: 0, cpu: 1, disk: 0 },

@@ -31,24 +31,24 @@ export function pagedMovement({ streamedBytes, pageTokens, pageSlotBytes, window
     }, 0);
   const hidden = (square: Square): number => Math.ceil((Math.max(0, squareTokens(square) - residentTokens) * tokenBytes) / DISK_BLOCK) * DISK_BLOCK;
   return {
-    loadWeight: ({ layer }) => read(streamedBytes[layer] ?? 0),
-    loadCache: (square, pagesOf) => read(staged(square, pagesOf, 'loads') * pageSlotBytes),
-    storeCache: (square, pagesOf) => write(staged(square, pagesOf, 'stores') * pageSlotBytes),
-    // The first layer's inputs are embedded where computing happens, the last layer's outputs are sampled there.
-    loadActivation: (square) => (square.layer === 0 || residentTokens === Infinity ? [] : copied(hidden(square), 'load')),
-    storeActivation: (square) => (square.layer === layers - 1 || residentTokens === Infinity ? [] : copied(hidden(square), 'store')),
+    loadWeight: ({ layer }) => ifAny(streamedBytes[layer] ?? 0, read),
+    loadCache: (square, pagesOf) => ifAny(staged(square, pagesOf, 'loads') * pageSlotBytes, read),
+    storeCache: (square, pagesOf) => ifAny(staged(square, pagesOf, 'stores') * pageSlotBytes, write),
+    // The first layer's inputs are embedded where computing happens, the last layer's outputs are sampled there. Between layers hidden states that
+    // share working buffers move even when all of them stay in memory: they are copied.
+    loadActivation: (square) => (square.layer === 0 || residentTokens === Infinity ? [] : read(hidden(square))),
+    storeActivation: (square) => (square.layer === layers - 1 || residentTokens === Infinity ? [] : write(hidden(square))),
   };
 }
 
+function ifAny(bytes: number, moves: (bytes: number) => Move[][]): Move[][] {
+  return bytes === 0 ? [] : moves(bytes);
+}
+
 function read(bytes: number): Move[][] {
-  return bytes === 0 ? [] : [[{ queue: 'disk-read', from: 'disk', to: 'cpu', bytes }]];
+  return [[{ queue: 'disk-read', from: 'disk', to: 'cpu', bytes }]];
 }
 
 function write(bytes: number): Move[][] {
-  return bytes === 0 ? [] : [[{ queue: 'disk-write', from: 'cpu', to: 'disk', bytes }]];
-}
-
-/** Hidden states that share working buffers move even when all of them stay in memory: they are copied. */
-function copied(bytes: number, direction: 'load' | 'store'): Move[][] {
-  return direction === 'load' ? [[{ queue: 'disk-read', from: 'disk', to: 'cpu', bytes }]] : [[{ queue: 'disk-write', from: 'cpu', to: 'disk', bytes }]];
+  return [[{ queue: 'disk-write', from: 'cpu', to: 'disk', bytes }]];
 }

@@ -1,7 +1,5 @@
 import { MemoryBudgetError } from '../../errors/MemoryBudgetError.js';
-
-/** Left for the JavaScript heap to grow in: rows in flight, buffers of files, results that wait. */
-export const HEAP_MARGIN_BYTES = 64 * 2 ** 20;
+import { HEAP_MARGIN_BYTES } from '../reserves.js';
 
 export interface MemoryDemand {
   /** Cap on resident memory. */

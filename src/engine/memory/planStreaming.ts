@@ -1,5 +1,5 @@
 import { MemoryBudgetError } from '../../errors/MemoryBudgetError.js';
-import { HEAP_MARGIN_BYTES } from './planMemory.js';
+import { HEAP_MARGIN_BYTES } from '../reserves.js';
 
 export interface StreamingDemand {
   /** Cap on resident memory. */

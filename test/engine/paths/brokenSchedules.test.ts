@@ -15,8 +15,8 @@ const withRange = (square: Square, change: (range: Square['rows'][number]) => Pa
 
 /** What is done to one square, and the constraints that this may break, whichever is met first. */
 const mutations: readonly [string, Mutation, readonly PathConstraint[]][] = [
-  ['dropped', () => [], ['left-neighbour', 'lifetime', 'complete']],
-  ['doubled', (square) => [square, square], ['complete']],
+  ['dropped', () => [], ['left-neighbour', 'lifetime', 'capacity', 'complete']],
+  ['doubled', (square) => [square, square], ['lifetime', 'complete']],
   ['in the layer above', (square) => [{ ...square, layer: square.layer + 1 }], ['left-neighbour', 'lifetime', 'complete']],
   ['in the layer below', (square) => [{ ...square, layer: square.layer - 1 }], ['left-neighbour', 'complete']],
   ['in another slot', (square, { slots }) => [{ ...square, slot: slots === 1 ? 1 : (square.slot + 1) % slots }], ['left-neighbour', 'lifetime', 'capacity', 'complete']],

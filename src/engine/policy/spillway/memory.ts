@@ -2,7 +2,8 @@ import { sum } from '../Affine.js';
 import type { BlockSetting, MemoryTerm } from '../CostModel.js';
 import { tokensPerSquareOf } from '../Policy.js';
 import type { Sizes } from './sizes.js';
-import { HEAP_MARGIN_BYTES, workingMemory } from './workingMemory.js';
+import { workingMemory } from './workingMemory.js';
+import { HEAP_MARGIN_BYTES } from '../../reserves.js';
 
 /** Layers' weights, and batches' caches, that are where computing happens at once while they move. */
 const BUFFERS = 2;

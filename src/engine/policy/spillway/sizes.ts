@@ -1,9 +1,7 @@
 import type { BlockSetting } from '../CostModel.js';
+import { PAGE_TOKENS } from '../../reserves.js';
 import { bitsOf, cacheValues, layerElements } from '../ModelShape.js';
 import { compressedBits } from '../Policy.js';
-
-/** Tokens of a page of the KV cache. */
-export const PAGE_TOKENS = 32;
 
 /** Bytes of what moves and of what is kept, under a policy's compression. */
 export interface Sizes {
@@ -13,7 +11,7 @@ export interface Sizes {
   readonly tokenCacheBytes: number;
   /** Hidden state of one token, as it is handed from layer to layer. */
   readonly tokenActivationBytes: number;
-  /** Pages that one row reserves when it is admitted: for its full length, its last token never being computed. */
+  /** Pages that one row holds at its longest; its last token is never computed. */
   readonly rowPages: number;
   /** One page, all layers together. */
   readonly pageBytes: number;

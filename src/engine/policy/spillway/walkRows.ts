@@ -30,6 +30,8 @@ type Load = Record<(typeof FIELDS)[number], number>;
 
 /** Blocks of a long run that are gone through; what a further one adds is taken from the last of them. */
 const BLOCKS_WALKED = 3;
+/** A run of no more sweeps than about this is gone through whole: how prompts fall into squares differs from block to block. */
+const SWEEPS_WALKED = 512;
 
 /** Batches that share a sweep. */
 export function slotsOf({ schedule, batches }: BlockChoice): number {
@@ -84,7 +86,8 @@ export function walkRows(workload: Workload, block: BlockChoice): SweepClass[] {
   };
   if (refill) {
     // What a block more adds to a long run is the same for every further block.
-    const further = Math.max(0, Math.floor(unit / places) - BLOCKS_WALKED);
+    const blocks = Math.floor(unit / places);
+    const further = blocks * (workload.newTokens + workload.promptTokens / tokensPerSquareOf(block)) <= SWEEPS_WALKED ? 0 : Math.max(0, blocks - BLOCKS_WALKED);
     walk(unit - further * places, 1 + further);
     walk(unit - (further + 1) * places, -further);
   } else {

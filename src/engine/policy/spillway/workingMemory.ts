@@ -1,9 +1,6 @@
 import type { ModelShape } from '../ModelShape.js';
 import { matmulKind } from './computeSeconds.js';
 
-/** Left for the JavaScript heap to grow in (engine/memory/planMemory reserves as much). */
-export const HEAP_MARGIN_BYTES = 64 * 2 ** 20;
-
 const align = (bytes: number): number => Math.ceil(bytes / 64) * 64;
 
 /** Memory that computing takes beside weights and cache. */
