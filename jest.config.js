@@ -11,6 +11,7 @@ export default {
   transform: {
     '^.+\\.ts$': ['@swc/jest', { jsc: { target: 'es2022', parser: { syntax: 'typescript' } }, module: { type: 'es6' }, sourceMaps: 'inline' }],
   },
+  setupFiles: ['<rootDir>/test/support/seed.ts'],
   testTimeout: 60_000,
   reporters: ['default', '<rootDir>/test/support/countsReporter.js'],
 };
