@@ -18,8 +18,8 @@ MachineFigures measureMachine(const ProfileOptions& options, ProfileProgress& pr
   const size_t rounds = options.budget < 0.5 ? 1 : 3;
   for (size_t round = 0; round < rounds; round++) {
     for (size_t i = 0; i < measurements.size(); i++) {
-      bench.check();
       progress.set(round * measurements.size() + i, rounds * measurements.size(), measurements[i]->name());
+      bench.check();
       measurements[i]->round(bench);
     }
   }
