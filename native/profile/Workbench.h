@@ -66,7 +66,9 @@ class Workbench {
     if (glance()) least = 1;
     for (size_t taken = 0; taken < least || monotonicSeconds() < end; taken++) {
       check();
-      into.add(body());
+      const long before = involuntarySwitches();
+      const double each = body();
+      into.add(each, involuntarySwitches() != before);
     }
   }
 
@@ -88,6 +90,8 @@ class Workbench {
   static constexpr double kSampleSeconds = 0.003;
 
  private:
+  static long involuntarySwitches();  // of all threads of this process, so far
+
   ProfileOptions options_;
   ProfileProgress& progress_;
   Arena arena_;

@@ -147,7 +147,7 @@ class MatmulMeasurement final : public Measurement {
       return std::pair<double, double>(prepare, multiply);
     };
     // Parts of the whole are cut at panels that every kernel takes at once, enough of them for all threads.
-    const size_t step = std::min<size_t>((setting.aside ? kPanelOutputs : 48) * setting.pool->threads(), shape.outputs);
+    const size_t step = std::min<size_t>(48 * setting.pool->threads(), shape.outputs);
     const size_t most = std::min<size_t>(shape.outputs, panels_ * kPanelOutputs);
     if (point.outputs == 0) point.outputs = bench.unitsPerSample(std::min(step, most), most, [&](size_t outputs) { return product(outputs).second; });
     const double whole = static_cast<double>(shape.outputs) / static_cast<double>(point.outputs);
