@@ -63,6 +63,8 @@ export { parsePolicy, type BlockChoice, type Compression, type Policy, type Sche
 export { parseHardware, type HardwareProfile } from './engine/policy/HardwareProfile.js';
 export type { ModelShape } from './engine/policy/ModelShape.js';
 export type { Workload } from './engine/policy/Workload.js';
+export { profileMachine, type ProfileOptions, type ProfileProgress } from './engine/profile/profileMachine.js';
+export { cachedProfile, refreshProfile } from './engine/profile/cachedProfile.js';
 export { readHardware } from './engine/profile/readHardware.js';
 export { readModelShape } from './engine/readModelShape.js';
 export { splitThreads, type ThreadedWork, type ThreadSplit } from './engine/policy/threads/splitThreads.js';
