@@ -176,23 +176,28 @@ export class Engine implements GenerationSource, AsyncDisposable {
   }
 
   /**
-   * Scores a text under the model, in windows that do not overlap; the first token of each window is not scored.
+   * Scores a text under the model, in windows that do not overlap. A window's first tokens are its prompt: they are given, not scored, and attention is
+   * dense for them. The others count as generated one by one, so that sparse attention, where it is on, is what they get.
    *
    * @param options.window tokens a window, at least 2
+   * @param options.promptTokens tokens of a window that are its prompt, 1 (the default) to window - 1; a last window with no others is left out
    */
-  async perplexity(tokens: readonly number[], options: { readonly window: number; readonly signal?: AbortSignal }): Promise<Perplexity> {
-    const { window, signal } = options;
+  async perplexity(tokens: readonly number[], options: { readonly window: number; readonly promptTokens?: number; readonly signal?: AbortSignal }): Promise<Perplexity> {
+    const { window, promptTokens = 1, signal } = options;
     const { contextTokens, vocabularySize } = this.source.decoder;
     const longest = Math.min(window, tokens.length);
     if (!Number.isSafeInteger(window) || window < 2 || longest > contextTokens) {
       throw new UsageError(`window: found ${window}, expected a whole number from 2 to ${contextTokens}, the model's context`);
+    }
+    if (!Number.isSafeInteger(promptTokens) || promptTokens < 1 || promptTokens >= window) {
+      throw new UsageError(`promptTokens: found ${promptTokens}, expected a whole number from 1 to ${window - 1}, one less than the window`);
     }
     const wrong = tokens.find((token) => !Number.isInteger(token) || token < 0 || token >= vocabularySize);
     if (wrong !== undefined) throw new RowError('token-out-of-range', `tokens: found ${wrong}, expected ids from 0 to ${vocabularySize - 1}`);
     const most = this.pool.longestRow;
     if (longest - 1 > most) throw new UsageError(`window: found ${window}, but the KV cache holds ${most} tokens: give more memory`);
     const windows = async function* (): AsyncGenerator<ScoredRow> {
-      for (let first = 0; first + 1 < tokens.length; first += window) yield new ScoredRow(tokens.slice(first, first + window), first);
+      for (let first = 0; first + promptTokens < tokens.length; first += window) yield new ScoredRow(tokens.slice(first, first + window), first, promptTokens);
     };
     const schedule = diagonalBlock();
     const run = this.start<WindowScore>(windows(), { schedule, signal }, this.recorder(schedule.name, {}));

@@ -204,6 +204,8 @@ export interface NativeRowOptions {
   readonly tokens: Int32Array;
   /** Most tokens the row will ever hold, prompt and new ones: at most one more than the model's context, as the last one is never computed. */
   readonly capacityTokens: number;
+  /** How many of `tokens`, from the first, are a prompt, for which attention is dense. Default: all. */
+  readonly promptTokens?: number;
   /** 0 = greedy. */
   readonly temperature: number;
   /** 1 = off. */

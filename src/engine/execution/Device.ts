@@ -14,6 +14,8 @@ export interface DeviceRow {
   readonly tokens: readonly number[];
   /** Most tokens the row will ever hold. */
   readonly capacityTokens: number;
+  /** How many of `tokens`, from the first, are a prompt, for which attention is dense. Default: all. */
+  readonly promptTokens?: number;
   readonly temperature: number;
   readonly topP: number;
   readonly topK: number;
