@@ -60,7 +60,7 @@ export interface Perplexity {
  * for await (const row of engine.generate([{ prompt: 'Once' }])) console.log(row.text);
  */
 export class Engine implements GenerationSource, AsyncDisposable {
-  private readonly runs = new Set<Run<unknown>>();
+  private readonly runs = new Set<Pick<Run<unknown>, 'fail' | 'drained'>>();
   private readonly device: NativeDevice;
   private readonly pool: PagePool;
   private readonly placement: Placement;
