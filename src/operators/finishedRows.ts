@@ -6,9 +6,16 @@ import type { RunOfSquares } from '../engine/execution/SquareRun.js';
 export function finishedRows<Result>(run: RunOfSquares<Result>): OperatorFunction<IssuedSquare, Result> {
   return (squares$) =>
     new Observable((subscriber) => {
-      subscriber.add(run.returned$.subscribe((result) => {
-        subscriber.next(result);
-      }));
+      subscriber.add(
+        run.returned$.subscribe({
+          next: (result) => {
+            subscriber.next(result);
+          },
+          complete: () => {
+            subscriber.complete();
+          },
+        }),
+      );
       return squares$.subscribe({
         next: (square) => {
           try {

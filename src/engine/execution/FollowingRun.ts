@@ -1,8 +1,8 @@
-import { EMPTY } from 'rxjs';
+import { Subject } from 'rxjs';
 import { PeerError } from '../../errors/PeerError.js';
 import { layerBounds, type RowId, type Square } from '../schedules/Square.js';
 import type { Peers } from '../stages/Boundary.js';
-import type { BeginMessage, HiddenMessage, OpenMessage, StageMessage } from '../stages/StageMessage.js';
+import type { BeginMessage, HiddenMessage, OpenMessage, StageMessage, SweepMessage } from '../stages/StageMessage.js';
 import { squaresOf } from '../stages/sweeps.js';
 import type { Completion } from './Device.js';
 import type { IssuedSquare } from './IssuedSquare.js';
@@ -23,10 +23,10 @@ const NOTHING: HeadOutput = { sampled: new Map(), scored: new Map() };
  * It has no results of its own.
  */
 export class FollowingRun extends SquareRun<HeldRow> implements RunOfSquares<never> {
-  readonly returned$ = EMPTY;
+  readonly returned$ = new Subject<never>();
 
   /** What was announced, in order, as far as it has not been taken up. */
-  private readonly inbox: Exclude<StageMessage, HiddenMessage>[] = [];
+  private readonly inbox: (OpenMessage | SweepMessage)[] = [];
   private squares: Iterator<Square> | undefined;
   private readonly samples: boolean;
   private begun = false;
@@ -65,10 +65,15 @@ export class FollowingRun extends SquareRun<HeldRow> implements RunOfSquares<nev
         return;
       case 'head':
         throw new PeerError('message: found "head" on the way to later layers, expected it on the way back to the first');
+      case 'close':
+        if (!this.samples) this.boundary?.post(message);
+        // At once: all batches of the row have been through every layer, and the next square may wait for its memory.
+        this.openRows--;
+        this.forget(message.row);
+        return;
       default:
         if (!this.samples) this.boundary?.post(message);
         if (message.kind === 'open') this.openRows++;
-        if (message.kind === 'close') this.openRows--;
         this.inbox.push(message);
         this.askPump();
     }
@@ -85,8 +90,11 @@ export class FollowingRun extends SquareRun<HeldRow> implements RunOfSquares<nev
 
   protected paused(): void {
     if (!this.ended || this.closed) return;
-    // Rows that were not closed were given up before their end, and what is under way for them will not get its inputs.
-    if (this.openRows > 0 || (this.live.size === 0 && this.idle)) this.finish();
+    if (this.openRows > 0) {
+      // They were given up before their end, and what is under way for them will not get its inputs.
+      this.close();
+      this.returned$.complete();
+    } else if (this.live.size === 0 && this.idle) this.finish();
   }
 
   protected override completed(completion: Completion): void {
@@ -105,7 +113,6 @@ export class FollowingRun extends SquareRun<HeldRow> implements RunOfSquares<nev
       if (!message) return undefined;
       if (message.kind === 'open' && !this.open(message)) return undefined;
       if (message.kind === 'sweep') this.squares = squaresOf(message, this.grid)[Symbol.iterator]();
-      if (message.kind === 'close') this.forget(message.row);
       this.inbox.shift();
     }
   }

@@ -40,7 +40,7 @@ export interface HeldRow {
 
 /** What operators need of a run, whoever decides on its squares. */
 export interface RunOfSquares<Result> extends StageContext {
-  /** Results that are not a square's of this run: those of rows whose tokens are sampled elsewhere. */
+  /** Results that are not a square's of this run: those of rows whose tokens are sampled elsewhere. Completes when squares under way will lead to nothing. */
   readonly returned$: Observable<Result>;
   connect(subscriber: Subscriber<IssuedSquare>): void;
   close(): void;

@@ -19,7 +19,7 @@ export interface RunOptions extends GenerateOptions {
 }
 
 /** Options of a run that follows the engine of the layers before. */
-export interface FollowOptions extends Pick<RunOptions, 'pipeline' | 'window' | 'signal' | 'onProgress' | 'onStats' | 'onTrace'> {}
+export type FollowOptions = Pick<RunOptions, 'pipeline' | 'window' | 'signal' | 'onProgress' | 'onStats' | 'onTrace'>;
 
 /** Everything that generating for one stream of rows takes, ready to be composed: nothing happens before `run`'s squares are subscribed to. */
 export interface Generation {
