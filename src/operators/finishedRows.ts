@@ -22,6 +22,7 @@ export function finishedRows<Result>(run: RunOfSquares<Result>): OperatorFunctio
             // Few squares end a row: this is a loop for those that do, not a stream for each square.
             for (const result of run.retire(square)) subscriber.next(result);
           } catch (error) {
+            run.close(error instanceof Error ? error : undefined);
             subscriber.error(error);
           }
         },

@@ -43,7 +43,7 @@ export interface RunOfSquares<Result> extends StageContext {
   /** Results that are not a square's of this run: those of rows whose tokens are sampled elsewhere. Completes when squares under way will lead to nothing. */
   readonly returned$: Observable<Result>;
   connect(subscriber: Subscriber<IssuedSquare>): void;
-  close(): void;
+  close(error?: Error): void;
   retire(square: IssuedSquare): Result[];
 }
 
@@ -72,6 +72,7 @@ export abstract class SquareRun<Row extends HeldRow> implements StageContext {
   private readonly underWay = new Map<readonly RowRange[], number>();
   private credits: number;
   private outstanding = 0;
+  private failure: Error | undefined;
   private pumping = false;
   private pumpAsked = false;
   private isDrained = false;
@@ -151,8 +152,11 @@ export abstract class SquareRun<Row extends HeldRow> implements StageContext {
     return ends;
   }
 
-  /** Ends the run before its time: nothing more is issued, `drained` follows when the device is done with what was. Idempotent. */
-  close(error?: Error): void {
+  /**
+   * Ends the run before its time: nothing more is issued, `drained` follows when the device is done with what was. Idempotent.
+   * @param error what peers are told; by default the first task's that has failed
+   */
+  close(error: Error | undefined = this.failure): void {
     if (this.closed) return;
     this.closed = true;
     this.closing();
@@ -279,6 +283,7 @@ export abstract class SquareRun<Row extends HeldRow> implements StageContext {
     for (const completion of burst) {
       if (completion.event.task.run !== this.base.id) continue;
       this.outstanding--;
+      this.failure ??= completion.event.error;
       this.completed(completion);
     }
     if (this.closed) this.finishDraining();
