@@ -1,7 +1,8 @@
-import { isObservable, Subject, type Observable } from 'rxjs';
+import { isObservable, lastValueFrom, Subject, type Observable } from 'rxjs';
 import type { NativeRuntime } from './bindings/Addon.js';
 import { nativeCallAsync } from './bindings/nativeCall.js';
 import { openRuntime, type SettledOptions } from './engine/openRuntime.js';
+import { FollowingRun } from './engine/execution/FollowingRun.js';
 import { NativeDevice } from './engine/execution/NativeDevice.js';
 import { RowFeed } from './engine/execution/RowFeed.js';
 import { Run } from './engine/execution/Run.js';
@@ -10,20 +11,25 @@ import { RunRecorder, type MemoryUse } from './engine/execution/RunRecorder.js';
 import type { Movement, Placement, TierShares } from './engine/memory/movement.js';
 import { pagedMovement } from './engine/memory/pagedMovement.js';
 import { PagePool } from './engine/memory/PagePool.js';
+import { peerMovement } from './engine/memory/peerMovement.js';
 import type { OrderedResult } from './engine/rows/ActiveRow.js';
-import type { Generation, GenerationSource, RunOptions } from './engine/rows/Generation.js';
+import type { FollowOptions, Generation, GenerationSource, RunOptions } from './engine/rows/Generation.js';
 import { InFlight } from './engine/rows/InFlight.js';
 import { intake } from './engine/rows/intake.js';
 import { checkSampling } from './engine/rows/prepareRow.js';
 import { ScoredRow, type WindowScore } from './engine/rows/ScoredRow.js';
 import { diagonalBlock } from './engine/schedules/diagonalBlock.js';
 import type { Schedule } from './engine/schedules/Schedule.js';
+import { layerBounds } from './engine/schedules/Square.js';
+import { beginOf, joined, type StageFacts } from './engine/stages/begin.js';
+import type { Peers } from './engine/stages/Boundary.js';
 import type { EngineOptions } from './EngineOptions.js';
 import { InterruptedError } from './errors/InterruptedError.js';
 import { RowError } from './errors/RowError.js';
 import { UsageError } from './errors/UsageError.js';
 import { createTokenizer } from './model/createTokenizer.js';
 import type { ModelSource } from './model/ModelSource.js';
+import { partOf } from './model/partOf.js';
 import { readModel } from './model/readModel.js';
 import { resolveModel } from './model/resolveModel.js';
 import type { Tokenizer } from './model/Tokenizer.js';
@@ -60,7 +66,7 @@ export interface Perplexity {
  * for await (const row of engine.generate([{ prompt: 'Once' }])) console.log(row.text);
  */
 export class Engine implements GenerationSource, AsyncDisposable {
-  private readonly runs = new Set<Run<unknown>>();
+  private readonly runs = new Set<Pick<Run<unknown>, 'fail' | 'drained'>>();
   private readonly device: NativeDevice;
   private readonly pool: PagePool;
   private readonly placement: Placement;
@@ -78,21 +84,24 @@ export class Engine implements GenerationSource, AsyncDisposable {
     private readonly settled: SettledOptions,
   ) {
     const { decoder } = source;
-    const { cache, activations, streamedBytes, cacheOnDisk, activationsOnDisk } = settled;
-    const windows = decoder.layerSpecs.map(({ window }) => window);
-    this.device = new NativeDevice(runtime, { ...settled, pageTokens: cache.pageTokens, windows });
+    const { cache, activations, streamedBytes, cacheOnDisk, activationsOnDisk, grid } = settled;
+    const { first, last } = layerBounds(grid);
+    const windows = decoder.layerSpecs.slice(first, last + 1).map(({ window }) => window);
+    this.device = new NativeDevice(runtime, { ...settled, pageTokens: cache.pageTokens, firstLayer: first, windows });
     this.pool = new PagePool(cache.pages, cache.pageTokens, settled.diskCache);
     const [bytes, streamed] = [settled.layerBytes, streamedBytes].map((list) => list.reduce((sum, each) => sum + each, 0));
     const onDisk = (share: number): TierShares => ({ gpu: 0, cpu: 1 - share, disk: share });
     this.placement = { weights: onDisk((streamed ?? 0) / Math.max(1, bytes ?? 0)), cache: onDisk(cacheOnDisk), activations: onDisk(activationsOnDisk) };
-    this.movement = pagedMovement({
+    const tokenBytes = decoder.hiddenSize * 4;
+    const movement = pagedMovement({
       streamedBytes,
       pageTokens: cache.pageTokens,
       pageSlotBytes: settled.pageSlotBytes,
       windows,
-      tokenBytes: decoder.hiddenSize * 4,
+      tokenBytes,
       residentTokens: activations?.residentTokens ?? Infinity,
     });
+    this.movement = peerMovement(movement, grid, tokenBytes, this.device.computeTier);
   }
 
   /**
@@ -115,7 +124,8 @@ export class Engine implements GenerationSource, AsyncDisposable {
     const tokenizer = createTokenizer(source.tokenizer, source.decoder.vocabularySize);
     const rowTokens = typeof options.rowTokens === 'function' ? await options.rowTokens(tokenizer) : options.rowTokens;
     stopIfAborted();
-    const { runtime, settled } = await openRuntime(source, options, rowTokens);
+    const part = options.layers ? partOf(source, options.layers) : source;
+    const { runtime, settled } = await openRuntime(part, options, rowTokens);
     try {
       stopIfAborted();
       const total = runtime.bytes.weights;
@@ -137,6 +147,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
    */
   generate(rows: RowSource, options: RunOptions = {}): AsyncGenerator<RowResult, void, undefined> {
     this.checkOptions(options);
+    this.checkPeers(options.peers);
     return this.iterate(rows, options);
   }
 
@@ -150,11 +161,15 @@ export class Engine implements GenerationSource, AsyncDisposable {
     const rejected$ = new Subject<OrderedResult>();
     const { contextTokens, vocabularySize } = this.source.decoder;
     const recorder = this.recorder(schedule.name, options);
+    const { pool } = this;
     const source = intake(rows, {
       options,
       tokenizer: this.tokenizer,
       limits: { contextTokens, vocabularySize },
-      cacheTokens: this.pool.longestRow,
+      // Asked for each row: peers may have less memory than is here.
+      get cacheTokens() {
+        return pool.longestRow;
+      },
       inFlight,
       recorder,
       rejected$,
@@ -173,6 +188,54 @@ export class Engine implements GenerationSource, AsyncDisposable {
         inFlight.leave();
       },
     };
+  }
+
+  /**
+   * Computes this engine's layers for the rows of an engine that has the layers before, for as long as that one sends some. Of the engines that share a model
+   * the one with the first layers generates (`generate(rows, { peers })`), all others follow; each one's sink leads to the next one's source, and the last
+   * one's to the first one's. Resolves when the engine before has ended its run or given it up.
+   *
+   * @param peers a source and a sink of this run's own
+   * @throws UsageError for an engine that has the model's first layers
+   * @throws PeerError if the engine before fails, or does not fit; TaskError if the device fails; InterruptedError if `options.signal` fires
+   */
+  async follow(peers: Peers, options: FollowOptions = {}): Promise<void> {
+    const run = this.following(peers, options);
+    const squares$ = squares(run).pipe((options.pipeline ?? defaultPipeline)(run), finishedRows(run));
+    try {
+      await lastValueFrom(squares$, { defaultValue: undefined });
+    } finally {
+      await run.drained;
+    }
+  }
+
+  /** The run of `follow`, for compositions of one's own. */
+  following(peers: Peers, options: FollowOptions = {}): FollowingRun {
+    this.checkOptions(options);
+    if (layerBounds(this.settled.grid).embeds) throw new UsageError('follow: found an engine of the first layers, expected one of later layers; the first one generates');
+    const recorder = this.recorder('following', options);
+    const run = new FollowingRun({
+      id: this.nextRun++,
+      device: this.device,
+      grid: this.settled.grid,
+      movement: this.movement,
+      pool: this.pool,
+      window: options.window ?? WINDOW,
+      recorder,
+      signal: options.signal,
+      peers,
+      join: (begin) => {
+        const next = joined(begin, this.facts());
+        this.pool.limitTo(next.pages);
+        return next;
+      },
+    });
+    this.track(run);
+    void run.drained.then(() => {
+      options.onProgress?.(recorder.progress());
+      options.onStats?.(recorder.stats());
+    });
+    return run;
   }
 
   /**
@@ -233,8 +296,10 @@ export class Engine implements GenerationSource, AsyncDisposable {
 
   private start<Result>(rows: AsyncIterator<RunRow<Result>>, options: StartOptions, recorder: RunRecorder): Run<Result> {
     const { grid } = this.settled;
+    this.checkPeers(options.peers);
     // Callbacks of the caller's have run since the options were checked.
     if (this.closing) throw new UsageError('the engine is closed');
+    const { peers } = options;
     const run = new Run<Result>({
       id: this.nextRun++,
       device: this.device,
@@ -246,10 +311,36 @@ export class Engine implements GenerationSource, AsyncDisposable {
       feed: new RowFeed(rows, grid.slots * grid.rowsPerSlot),
       recorder,
       signal: options.signal,
+      ...(peers && { peers, begin: beginOf(this.facts()) }),
     });
+    this.track(run);
+    return run;
+  }
+
+  private track(run: Pick<Run<unknown>, 'fail' | 'drained'>): void {
     this.runs.add(run);
     void run.drained.then(() => this.runs.delete(run));
-    return run;
+  }
+
+  /** What peers have to know of this engine. */
+  private facts(): StageFacts {
+    const { layers, hiddenSize, vocabularySize, family } = this.source.decoder;
+    const { grid, cache, diskCache } = this.settled;
+    return {
+      model: { layers, hiddenSize, vocabularySize, family },
+      layers: { first: layerBounds(grid).first, count: grid.layers },
+      grid: { slots: grid.slots, rowsPerSlot: grid.rowsPerSlot, tokensPerSquare: grid.tokensPerSquare },
+      cache: { pageTokens: cache.pageTokens, diskShare: diskCache.share, mostDiskPages: diskCache.mostPerRow },
+      pages: { memory: cache.pages, disk: diskCache.pages },
+    };
+  }
+
+  /** @throws UsageError unless the run has engines for all layers */
+  private checkPeers(peers: Peers | undefined): void {
+    const { part } = this.settled.grid;
+    if (!part && peers) throw new UsageError('peers: found some, expected none: this engine has all layers of the model');
+    if (part && part.first > 0) throw new UsageError('layers: found an engine of later layers, expected one that has the first: only there rows come in; this one can follow');
+    if (part && !peers) throw new UsageError('peers: found none, expected a source and a sink: this engine has a part of the layers only');
   }
 
   private recorder(schedule: string, { onProgress, onTrace }: Pick<RunOptions, 'onProgress' | 'onTrace'>): RunRecorder {
@@ -304,5 +395,6 @@ export class Engine implements GenerationSource, AsyncDisposable {
 interface StartOptions {
   readonly schedule: Schedule;
   readonly window?: number;
+  readonly peers?: Peers;
   readonly signal?: AbortSignal | undefined;
 }
