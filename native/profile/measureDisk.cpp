@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
-#include <optional>
+#include <utility>
 
 #include "../runtime/IoQueue.h"
 #include "../runtime/SpillFile.h"
@@ -18,9 +18,10 @@ namespace {
 constexpr double kSeconds = 0.08;        // a round, for the engine's own requests
 constexpr double kOtherSeconds = 0.03;   // for others
 constexpr double kMostWriteSeconds = 1;  // for the first filling: slow disks are read in what there was time to write
-constexpr size_t kCall = size_t{8} << 20;  // bytes that one call moves
+constexpr size_t kMostCall = size_t{32} << 20;  // bytes that one call moves: about a layer
 constexpr size_t kPage = size_t{64} << 10;
-constexpr uint64_t kLeastBytes = 2 * kCall;
+constexpr uint64_t kUnit = uint64_t{1} << 20;
+constexpr uint64_t kLeastBytes = 16 * kUnit;
 const DirectOptions kEngines;  // how the engine reads and writes
 
 struct Way {
@@ -45,6 +46,7 @@ class DiskMeasurement final : public Measurement {
     try {
       if (!file_) open(bench);
       if (!reason_.empty()) return;
+      fillMemory(bench);  // the others used it meanwhile
       for (size_t way = 0; way < std::size(kWays); way++) takeSamples(bench, kWays[way], samples_[way]);
     } catch (const Error& error) {
       if (error.code() != ErrorCode::File) throw;
@@ -82,20 +84,21 @@ class DiskMeasurement final : public Measurement {
     const std::filesystem::space_info space = std::filesystem::space(options.diskFolder, error);
     if (error) return giveUp(options.diskFolder + ": " + error.message());
     const uint64_t room = space.available / 4;  // most of what is free stays free
-    bytes_ = std::min<uint64_t>(options.diskBytes, room) / kCall * kCall;
+    bytes_ = std::min<uint64_t>(options.diskBytes, room) / (8 * kUnit) * (8 * kUnit);
     if (bytes_ < kLeastBytes)
       return giveUp(options.diskFolder + ": found " + std::to_string(space.available) + " bytes free, of which a quarter may be used, and " + std::to_string(options.diskBytes) +
                     " allowed; expected " + std::to_string(kLeastBytes) + " to measure with");
+    call_ = std::min<size_t>({kMostCall, static_cast<size_t>(bytes_ / 8), bench.memoryBytes() / kUnit * kUnit});
     file_ = std::make_unique<SpillFile>(options.diskFolder, bytes_);
     fillMemory(bench);
     const double begin = monotonicSeconds();
     uint64_t written = 0;
-    while (written < bytes_ && (written < kLeastBytes || monotonicSeconds() - begin < kMostWriteSeconds)) {
+    while (written + call_ <= bytes_ && (written < kLeastBytes || monotonicSeconds() - begin < kMostWriteSeconds)) {
       bench.check();
-      file_->file().write(written, kCall, bench.memory());  // not a sample: fresh blocks take longer, and a spill file's are used again and again
-      written += kCall;
+      file_->file().write(written, call_, memory(bench));  // not a sample: fresh blocks take longer, and a spill file's are used again and again
+      written += call_;
     }
-    bytes_ = written;
+    bytes_ = written;  // whole calls
     if (!file_->file().direct()) giveUp(options.diskFolder + ": its file system has no direct input and output, so that what would be measured is the page cache");
   }
 
@@ -103,14 +106,19 @@ class DiskMeasurement final : public Measurement {
   void fillMemory(Workbench& bench) const {
     uint64_t state = 88172645463325252u;
     auto* words = reinterpret_cast<uint64_t*>(bench.memory());
-    for (size_t i = 0; i < kCall / sizeof(uint64_t); i++) {
+    for (size_t i = 0; i < bench.memoryBytes() / kUnit * kUnit / sizeof(uint64_t); i++) {
       state ^= state << 13, state ^= state >> 7, state ^= state << 17;
       words[i] = state;
     }
   }
 
+  // For the next call: other memory than for the last one, as with layers, so that none of it is in a cache.
+  uint8_t* memory(Workbench& bench) {
+    if (at_ + call_ > bench.memoryBytes()) at_ = 0;
+    return bench.memory() + std::exchange(at_, at_ + call_);
+  }
+
   void takeSamples(Workbench& bench, const Way& way, Samples& samples) {
-    if (way.writing) fillMemory(bench);
     const bool engines = way.requestBytes == kEngines.requestBytes && way.depth == kEngines.depth;
     DirectOptions options;
     options.requestBytes = way.requestBytes;
@@ -120,15 +128,16 @@ class DiskMeasurement final : public Measurement {
     bench.sample(samples, engines ? kSeconds : kOtherSeconds, 2, [&] {
       ranges.clear();
       if (way.pages) {
-        for (size_t i = 0; i < kCall / kPage; i++) {
+        uint8_t* to = memory(bench);
+        for (size_t i = 0; i < call_ / kPage; i++) {
           random_ = random_ * 6364136223846793005u + 1442695040888963407u;
-          ranges.push_back({(random_ >> 33) % (bytes_ / kPage) * kPage, kPage, bench.memory() + i * kPage});
+          ranges.push_back({(random_ >> 33) % (bytes_ / kPage) * kPage, kPage, to + i * kPage});
         }
       } else {
-        ranges.push_back({next_, kCall, bench.memory()});
-        next_ = (next_ + kCall) % bytes_;
+        ranges.push_back({next_, call_, memory(bench)});
+        next_ = (next_ + call_) % bytes_;
       }
-      return timed([&] { move(way, options, queue.get(), ranges); }) / static_cast<double>(kCall);
+      return timed([&] { move(way, options, queue.get(), ranges); }) / static_cast<double>(call_);
     });
   }
 
@@ -147,6 +156,8 @@ class DiskMeasurement final : public Measurement {
 
   std::unique_ptr<SpillFile> file_;
   uint64_t bytes_ = 0;
+  size_t call_ = 0;
+  size_t at_ = 0;  // in the memory
   uint64_t next_ = 0;
   uint64_t random_ = 1;
   std::string reason_;  // why there are no figures
