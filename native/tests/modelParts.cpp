@@ -114,7 +114,9 @@ TEST(Parts, TogetherTheyFindWhatTheWholeModelFindsBitForBit) {
         EXPECT_EQ(each->tiny.runtime.bytes().streamed.size(), each->spec.layers);
         EXPECT_EQ(each->tiny.runtime.bytes().cache, whole[0]->tiny.runtime.bytes().cache / 3 * each->spec.layers);
       }
-      if (!tied) EXPECT_LT(weights, whole[0]->tiny.runtime.bytes().weights + 4 * Weights::kAlignment);
+      if (!tied) {
+        EXPECT_LT(weights, whole[0]->tiny.runtime.bytes().weights + 4 * Weights::kAlignment);
+      }
     }
   }
 }
@@ -189,7 +191,12 @@ TEST(Parts, WhatTheyDoNotHaveIsRefused) {
   options.decoder.firstLayer = 0;
   options.decoder.layers = 1;
   options.decoder.layerSpecs.resize(1);
-  expectRefused([&] { Model refused(std::move(options)); }, "layer");
+  expectRefused([&] { Model refused(std::move(options)); }, "final_norm.weight: found a binding");
+  options = part(model, 0, 1);
+  for (const WeightBinding& binding : model.bindings) {
+    if (binding.layer == 2) options.bindings.push_back(binding);
+  }
+  expectRefused([&] { Model refused(std::move(options)); }, "in layers 0 to 0");
   options = part(model, 1, 2);
   options.bindings.erase(std::remove_if(options.bindings.begin(), options.bindings.end(), [](const WeightBinding& b) { return b.role == "head.weight"; }), options.bindings.end());
   expectRefused([&] { Model refused(std::move(options)); }, "head.weight: found no such tensor");
