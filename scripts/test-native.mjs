@@ -20,7 +20,7 @@ const configurations = [
   { name: 'tsan', sanitize: 'thread', targets: ['runtime_tests', 'model_tests'] },
 ];
 // Of the model's tests those where several queues work at once, with reads and writes on threads: the sanitizer does not see what io_uring does.
-const threaded = ['Hidden*', 'RuntimeRules*', 'StreamingRules*', 'SpillRules*', 'Spill.One*', 'Spill.Weights*', 'Spill.Continuations*', 'SpillFaults.A*', 'SpillFaults.C*', 'SpillFaults.H*', 'SpillFaults.S*'];
+const threaded = ['Hidden*', 'RuntimeRules*', 'StreamingRules*', 'SpillRules*', 'Parts*', 'Spill.One*', 'Spill.Weights*', 'Spill.Continuations*', 'SpillFaults.A*', 'SpillFaults.C*', 'SpillFaults.H*', 'SpillFaults.S*'];
 const { values: options } = parseArgs({ options: { counts: { type: 'string' }, only: { type: 'string' } } });
 const chosen = configurations.filter(({ name }) => options.only === undefined || options.only === name);
 if (chosen.length === 0) {

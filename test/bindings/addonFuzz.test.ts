@@ -36,7 +36,7 @@ const anything: fc.Arbitrary<unknown> = fc.oneof(
   { weight: 1, arbitrary: fc.anything({ withBigInt: true, withTypedArray: true, withSparseArray: true, withNullPrototype: true }) },
 );
 
-const methods = ['load', 'onCompleted', 'createRow', 'freeRow', 'createActivations', 'freeActivations', 'createBatch', 'freeBatch', 'submitCompute', 'submitLoadWeight', 'createHiddenStore', 'freeHiddenStore', 'submitLoadCache', 'submitStoreCache', 'submitLoadActivation', 'submitStoreActivation', 'cancelAll', 'close', 'bytes', 'moved', 'instructionSet'] as const;
+const methods = ['load', 'onCompleted', 'createRow', 'freeRow', 'createActivations', 'freeActivations', 'createBatch', 'freeBatch', 'submitCompute', 'submitLoadWeight', 'createHiddenStore', 'freeHiddenStore', 'submitLoadCache', 'submitStoreCache', 'submitLoadActivation', 'submitStoreActivation', 'submitReadHidden', 'createEvent', 'completeEvent', 'failEvent', 'writeHidden', 'appendTokens', 'cancelAll', 'close', 'bytes', 'moved', 'instructionSet'] as const;
 
 const callbacks = fc.constantFrom<unknown>(() => undefined, () => undefined, 5);
 const small = fc.integer({ min: 0, max: 3 });
@@ -62,6 +62,10 @@ const sensibleCall = fc.oneof(
   fc.tuple(fc.constantFrom('submitLoadActivation' as const, 'submitStoreActivation' as const), fc.tuple(small, small, fc.integer({ min: 0, max: 40 }), events)),
   fc.tuple(fc.constant('createHiddenStore' as const), fc.tuple(fc.integer({ min: 0, max: 66 }), fc.integer({ min: 0, max: 66 }))),
   fc.tuple(fc.constant('freeHiddenStore' as const), fc.tuple(small)),
+  fc.tuple(fc.constant('createEvent' as const), fc.constant([])),
+  fc.tuple(fc.constantFrom('completeEvent' as const, 'failEvent' as const), fc.tuple(fc.integer({ min: 0, max: 9 }), fc.constantFrom<unknown>('it broke', 5))),
+  fc.tuple(fc.constant('appendTokens' as const), fc.tuple(fc.array(small, { maxLength: 3 }).map((ids) => Int32Array.from(ids)), fc.array(fc.integer({ min: -1, max: 60 }), { maxLength: 3 }).map((ids) => Int32Array.from(ids)))),
+  fc.tuple(fc.constant('writeHidden' as const), fc.tuple(small, fc.integer({ min: 0, max: 9 }).map((tokens) => new Float32Array(16 * tokens)))),
   fc.tuple(fc.constant('onCompleted' as const), fc.tuple(callbacks)),
   fc.tuple(fc.constantFrom('cancelAll' as const, 'bytes' as const, 'moved' as const), fc.constant([])),
 );
@@ -153,7 +157,7 @@ describe('the addon survives', () => {
           const promises: Promise<unknown>[] = [];
           for (const [name, args] of calls) {
             const result = attempt(() => callMethod(runtime, name, args));
-            if (name.startsWith('submit') && result !== undefined) submitted++;
+            if ((name.startsWith('submit') || name === 'createEvent') && result !== undefined) submitted++;
             if (result instanceof Object && 'then' in result) promises.push(Promise.resolve(result as Promise<unknown>).catch(() => undefined));
           }
           await runtime.close();

@@ -243,7 +243,7 @@ export class NativeDevice implements Device {
       }
       this.pending.delete(id);
       const { event, run, batch } = entry;
-      event.settle(this.transfers.timingOf(event) ?? timing, failure && this.transfers.errorOf(event, failure));
+      event.settle(timing, failure && new TaskError(describeTask(event.task), `${failure.message} (${failure.code})`));
       const output = outputs.get(id);
       if (output && batch) {
         const rowOf = new Map(batch.rows.map((row) => [row.handle, row.id]));

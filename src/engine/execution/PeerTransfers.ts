@@ -11,13 +11,24 @@ interface Timing {
   readonly end: number;
 }
 
-/** A task between the native runtime and a peer. Its event is one that no native task completes. */
-interface Transfer {
-  readonly event: PendingEvent;
-  readonly run: NativeRun;
+/** The event of a task between the native runtime and a peer, which no native task completes. */
+class TransferEvent extends PendingEvent {
   /** How long data were copied: the task's own work, without waiting for the peer. */
-  copied?: Timing;
-  failure?: Error;
+  copied: Timing | undefined;
+  /** Why it failed, better than the runtime knows. */
+  failure: Error | undefined;
+
+  constructor(
+    id: number,
+    task: Task,
+    readonly run: NativeRun,
+  ) {
+    super(id, task);
+  }
+
+  override settle(timing: Timing, error?: Error): void {
+    super.settle(this.copied ?? timing, error && (this.failure ?? error));
+  }
 }
 
 /**
@@ -25,10 +36,9 @@ interface Transfer {
  * them when the peer has given, or taken, what they are about.
  */
 export class PeerTransfers {
-  private readonly transfers = new Map<number, Transfer>();
+  private readonly transfers = new Map<number, TransferEvent>();
   /** Sends whose hidden states are being copied out of their buffer, by the event of the copy. */
-  private readonly copies = new Map<number, Transfer>();
-  private readonly settled = new WeakMap<PendingEvent, Transfer>();
+  private readonly copies = new Map<number, TransferEvent>();
 
   constructor(private readonly runtime: NativeRuntime) {}
 
@@ -36,7 +46,7 @@ export class PeerTransfers {
   receive(task: Task, run: NativeRun, after: readonly TaskEvent[], hidden: boolean): PendingEvent {
     const place = hidden ? run.activations.forReceive(task) : undefined;
     const transfer = this.open(task, run);
-    place?.used(transfer.event);
+    place?.used(transfer);
     const waitsFor = [...after, ...(place?.after ?? [])];
     void (async () => {
       const arrived = this.peersOf(transfer).receive(task);
@@ -53,7 +63,7 @@ export class PeerTransfers {
     })().catch((error: unknown) => {
       this.fail(transfer, error);
     });
-    return transfer.event;
+    return transfer;
   }
 
   send(task: Task, run: NativeRun, after: readonly TaskEvent[]): PendingEvent {
@@ -61,9 +71,9 @@ export class PeerTransfers {
     const waitsFor = [...after, ...place.after].filter(({ timing }) => timing === undefined).map(({ id }) => id);
     const copy = nativeCall(() => this.runtime.submitReadHidden(place.handle, squareTokens(task), waitsFor));
     const transfer = this.open(task, run);
-    place.used(transfer.event);
+    place.used(transfer);
     this.copies.set(copy, transfer);
-    return transfer.event;
+    return transfer;
   }
 
   /** A native task has completed that nobody but a transfer knows of: copying out. */
@@ -71,7 +81,7 @@ export class PeerTransfers {
     const transfer = this.copies.get(copy);
     this.copies.delete(copy);
     if (!transfer || !this.isOpen(transfer)) return;
-    const { task } = transfer.event;
+    const { task } = transfer;
     if (failure || !hidden) {
       this.fail(transfer, new TaskError(describeTask(task), failure ? `${failure.message} (${failure.code})` : 'nothing was copied'));
       return;
@@ -90,30 +100,22 @@ export class PeerTransfers {
   /** What of the run waits for a peer fails. */
   cancel(run: number): void {
     for (const transfer of [...this.transfers.values()]) {
-      if (transfer.event.task.run === run) this.fail(transfer, new TaskError(describeTask(transfer.event.task), 'cancelled'));
+      if (transfer.task.run === run) this.fail(transfer, new TaskError(describeTask(transfer.task), 'cancelled'));
     }
   }
 
-  timingOf(event: PendingEvent): Timing | undefined {
-    return this.settled.get(event)?.copied;
-  }
-
-  errorOf(event: PendingEvent, { message, code }: NativeTaskError): Error {
-    return this.settled.get(event)?.failure ?? new TaskError(describeTask(event.task), `${message} (${code})`);
-  }
-
-  private open(task: Task, run: NativeRun): Transfer {
-    const transfer = { event: new PendingEvent(nativeCall(() => this.runtime.createEvent()), task), run };
-    this.transfers.set(transfer.event.id, transfer);
+  private open(task: Task, run: NativeRun): TransferEvent {
+    const transfer = new TransferEvent(nativeCall(() => this.runtime.createEvent()), task, run);
+    this.transfers.set(transfer.id, transfer);
     return transfer;
   }
 
-  private isOpen(transfer: Transfer): boolean {
-    return this.transfers.has(transfer.event.id);
+  private isOpen(transfer: TransferEvent): boolean {
+    return this.transfers.has(transfer.id);
   }
 
-  private peersOf({ event, run }: Transfer): NonNullable<NativeRun['peers']> {
-    if (!run.peers) throw new TaskError(describeTask(event.task), 'the run has no peers');
+  private peersOf({ task, run }: TransferEvent): NonNullable<NativeRun['peers']> {
+    if (!run.peers) throw new TaskError(describeTask(task), 'the run has no peers');
     return run.peers;
   }
 
@@ -135,17 +137,14 @@ export class PeerTransfers {
     });
   }
 
-  private complete(transfer: Transfer): void {
-    if (!this.transfers.delete(transfer.event.id)) return;
-    this.settled.set(transfer.event, transfer);
-    this.runtime.completeEvent(transfer.event.id);
+  private complete(transfer: TransferEvent): void {
+    if (this.transfers.delete(transfer.id)) this.runtime.completeEvent(transfer.id);
   }
 
-  private fail(transfer: Transfer, error: unknown): void {
-    if (!this.transfers.delete(transfer.event.id)) return;
-    transfer.failure = error instanceof TaskError ? error : new TaskError(describeTask(transfer.event.task), error instanceof Error ? error.message : String(error), { cause: error });
-    this.settled.set(transfer.event, transfer);
-    this.runtime.failEvent(transfer.event.id, 'a transfer from or to a peer failed');
+  private fail(transfer: TransferEvent, error: unknown): void {
+    if (!this.transfers.delete(transfer.id)) return;
+    transfer.failure = error instanceof TaskError ? error : new TaskError(describeTask(transfer.task), error instanceof Error ? error.message : String(error), { cause: error });
+    this.runtime.failEvent(transfer.id, 'a transfer from or to a peer failed');
   }
 }
 

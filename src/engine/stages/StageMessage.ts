@@ -66,7 +66,7 @@ export interface HeadMessage {
   readonly output: HeadOutput;
 }
 
-/** A row is over: no later batch holds it. */
+/** A row is over: no later batch holds it, and all that did have been through every layer. */
 export interface CloseMessage {
   readonly kind: 'close';
   readonly row: RowId;
