@@ -1,6 +1,7 @@
 // What the files of the matrix product that are compiled for each instruction set declare to each other.
 #pragma once
 #include "MatmulKernels.h"
+#include "simd.h"
 
 namespace spillway::SPILLWAY_ISA {
 
@@ -18,5 +19,30 @@ void multiplyQ3_K(const MatmulBlock& block, uint8_t* workspace);
 void multiplyQ4_K(const MatmulBlock& block, uint8_t* workspace);
 void multiplyQ5_K(const MatmulBlock& block, uint8_t* workspace);
 void multiplyQ6_K(const MatmulBlock& block, uint8_t* workspace);
+
+// Where the totals of some rows and panels are: in the output, or, for a panel that is used in part, in the workspace.
+struct Totals {
+  float* at;
+  size_t stride;
+  const float* bias;  // of the first panel, or null
+};
+
+// AVX-512 has 32 registers; the others have sixteen, half as wide or less, and take one panel at a time.
+static constexpr int panelsTogether(const PanelFormat& format) { return SPILLWAY_ISA_LEVEL == 2 ? static_cast<int>(panelsPerTile(format)) : 1; }
+
+// vpmaddubsw cannot multiply by 8 bits: there such weights are unpacked into two vectors, of their low and their high four bits.
+static constexpr size_t unpackedVectors(int bits) { return SPILLWAY_ISA_LEVEL == 1 && bits == 8 ? 16 : 8; }
+
+// Weights of some panels side by side, for some groups, unpacked for many rows.
+struct UnpackedWeights {
+  uint8_t* vectors;  // [group][panel][unpackedVectors][64]
+  float* scales;     // [group][panel][half][3][16]: scale, minusBias of it, offset
+  size_t groups;
+};
+constexpr size_t kUnpackedScale = 3 * kPanelOutputs;
+
+// Adds the products of unpacked weights with rows to their totals. `first`: the totals begin here. Compiled once for all types of the same arithmetic.
+using MultiplyUnpacked = void (*)(const UnpackedWeights& weights, const QuantisedTile* tiles, size_t tileStride, size_t starts, size_t rows, bool first, const Totals& totals);
+MultiplyUnpacked multiplyUnpacked(const PanelFormat& format, int panels);
 
 }  // namespace spillway::SPILLWAY_ISA
