@@ -54,7 +54,7 @@ struct MatmulBlock {
   float* output;      // [rows, outputStride]
   size_t outputStride;
 };
-constexpr size_t kMatmulBlockRows = 128;
+constexpr size_t kMatmulBlockRows = 256;
 
 // Panels that a kernel takes at a time at most: blocks are best made of whole multiples. With 32 registers three panels by four rows balance loads and
 // products; types with two scales a group need registers for both halves, and float products take two panels.

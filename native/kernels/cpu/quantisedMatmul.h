@@ -48,7 +48,6 @@ static void unpack(const PackedWeights<T>& packed, size_t firstGroup, const Unpa
   float* to = unpacked.scales;
   for (size_t group = firstGroup; group < firstGroup + unpacked.groups; group++)
     for (int p = 0; p < P; p++) {
-      packed.prefetch(group, p, P);
       SPILLWAY_UNROLL(8)
       for (int v = 0; v < 8; v++) storeUnpacked(vector, packed.vector(group, p, v), unpackedVectors(format.bits) == 16);
       for (int half = 0; half < format.scalesPerGroup; half++) {
@@ -79,6 +78,7 @@ static void multiplyPacked(const PackedWeights<T>& packed, size_t groups, const 
 template <WeightType T, int P>
 static void multiplyPanels(const MatmulBlock& block, size_t panel, const Totals& totals, uint8_t* workspace) {
   constexpr PanelFormat format = panelFormat(T);
+  constexpr size_t kScaleBytes = scaleBytesPerGroup(format.kind);
   constexpr size_t kVectorsBytes = kGroupsPerBlock * P * unpackedVectors(format.bits) * kVectorBytes;
   static_assert(kPartialBytes + kVectorsBytes + kGroupsPerBlock * P * format.scalesPerGroup * kUnpackedScale * sizeof(float) <= kMatmulWorkspaceBytes,
                 "the workspace is large enough");
@@ -93,9 +93,13 @@ static void multiplyPanels(const MatmulBlock& block, size_t panel, const Totals&
   size_t begin = 0;
   for (size_t b = 0; b < blocks; b++) {
     const size_t end = groups * (b + 1) / blocks;  // blocks of nearly equal size
+    const bool last = b + 1 == blocks;             // what comes next is then the next panels' first block
+    const size_t next = last ? 0 : end, nextEnd = last ? groups / blocks : groups * (b + 2) / blocks;
+    const Ahead ahead(packed.panel + (last ? P * block.panelBytes : 0), block.panelBytes, P, {next * format.bits * kVectorBytes, packed.scalesAt + next * kScaleBytes},
+                      {(nextEnd - next) * format.bits * kVectorBytes, (nextEnd - next) * kScaleBytes});
     const UnpackedWeights unpacked{vectors, reinterpret_cast<float*>(vectors + kVectorsBytes), end - begin};
     unpack<T, P>(packed, begin, unpacked);
-    multiply(unpacked, block.tiles + begin, kTilesPerGroup * groups, startsAt(format.zero), block.rows, b == 0, totals);
+    multiply(unpacked, block.tiles + begin, kTilesPerGroup * groups, startsAt(format.zero), block.rows, b == 0, totals, ahead);
     begin = end;
   }
 }

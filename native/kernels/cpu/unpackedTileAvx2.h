@@ -52,7 +52,7 @@ inline __m256i startOfEight(const QuantisedTile& tile, size_t starts, int half, 
 
 // Outputs 8 * part to 8 * part + 7 of the panel.
 template <typename A, int R>
-void multiplyPart(const UnpackedWeights& weights, size_t part, const QuantisedTile* tile, size_t starts, bool first, const Totals& totals, size_t row) {
+void multiplyPart(const UnpackedWeights& weights, size_t part, const QuantisedTile* tile, size_t starts, bool first, const Totals& totals, size_t row, Ahead& ahead) {
   constexpr int kHalves = A::kHalves;
   float* at = totals.at + row * totals.stride + 8 * part;
   __m256 total[R];
@@ -65,6 +65,7 @@ void multiplyPart(const UnpackedWeights& weights, size_t part, const QuantisedTi
     __builtin_prefetch(at + static_cast<size_t>(r) * totals.stride, 1);  // stored to much later; rows of a wide matrix are pages apart
   }
   for (size_t g = 0; g < weights.groups;) {
+    if (part == 0) ahead.step(g);
     const uint8_t* vectors = weights.vectors + g * unpackedVectors(A::kBits) * kVectorBytes + 32 * part;
     const float* scales = weights.scales + g * kHalves * kUnpackedScale + 8 * part;
     __m256 scaled[R];
@@ -101,9 +102,9 @@ void multiplyPart(const UnpackedWeights& weights, size_t part, const QuantisedTi
 }
 
 template <typename A, int R, int P>
-void multiplyUnpackedTile(const UnpackedWeights& weights, const QuantisedTile* tile, size_t starts, bool first, const Totals& totals, size_t row) {
+void multiplyUnpackedTile(const UnpackedWeights& weights, const QuantisedTile* tile, size_t starts, bool first, const Totals& totals, size_t row, Ahead& ahead) {
   static_assert(P == 1, "panels come one at a time");
-  for (size_t part = 0; part < 2; part++) multiplyPart<A, R>(weights, part, tile, starts, first, totals, row);
+  for (size_t part = 0; part < 2; part++) multiplyPart<A, R>(weights, part, tile, starts, first, totals, row, ahead);
 }
 
 }  // namespace
