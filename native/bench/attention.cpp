@@ -1,6 +1,6 @@
 // Attention alone, in the shape of SmolLM2-135M by default, for every type of cache: decode (one token a row), decode with a tenth of the values
 // (sparse), and prefill (all tokens of one row).
-//   attention [rows=64] [context=300] [heads=9] [kvHeads=3] [headDim=64] [pageTokens=64] [threads=1]
+//   attention [rows=64] [context=300] [heads=9] [kvHeads=3] [headDim=64] [pageTokens=64] [threads=1] [json]
 // Decode goes through as many layers' pages as the model has, so that keys and values come from memory and not from a cache. Types take turns, five
 // times over, so that a busy neighbour slows all of them; the last column is the speed as a multiple of f16 in the same turn (median).
 #include <algorithm>
@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <memory>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "../kernels/cpu/Attention.h"
@@ -23,6 +24,7 @@ constexpr size_t kLayers = 30;
 
 struct Settings {
   uint32_t rows, context, heads, kvHeads, headDim, pageTokens, threads;
+  bool json;  // a line of JSON each instead of words
 };
 
 double secondsNow() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
@@ -125,6 +127,13 @@ void measure(InstructionSet set, Kind kind, const Settings& s) {
     }
   for (size_t i = 0; i < measurements.size(); i++) {
     const double each = median(seconds[i]);
+    if (s.json) {
+      std::printf("{\"op\":\"attention\",\"instructionSet\":\"%s\",\"threads\":%u,\"name\":\"%s\",\"type\":\"%s\",\"rows\":%u,\"context\":%u,\"operationsPerSecond\":%.0f,"
+                  "\"cacheBytesPerSecond\":%.0f,\"timesF16\":%.3f}\n",
+                  instructionSetName(set), s.threads, kKindNames[static_cast<int>(kind)], kTypeNames[static_cast<int>(kTypes[i])], s.rows, s.context,
+                  measurements[i]->operations() / each, measurements[i]->bytes() / each, median(ratios[i]));
+      continue;
+    }
     std::printf("%-6s %-3s %-7s %8.2f us a token of %zu layers, %6.1f GFLOP/s, ", instructionSetName(set), kTypeNames[static_cast<int>(kTypes[i])],
                 kKindNames[static_cast<int>(kind)], each * kLayers * 1e6, kLayers, measurements[i]->operations() / each / 1e9);
     if (kind == Kind::Decode) std::printf("%5.1f GB/s of keys and values, ", measurements[i]->bytes() / each / 1e9);
@@ -136,7 +145,7 @@ void measure(InstructionSet set, Kind kind, const Settings& s) {
 
 int main(int argc, char** argv) {
   const auto argument = [&](int i, uint32_t fallback) { return argc > i ? static_cast<uint32_t>(std::strtoul(argv[i], nullptr, 10)) : fallback; };
-  const Settings settings = {argument(1, 64), argument(2, 300), argument(3, 9), argument(4, 3), argument(5, 64), argument(6, 64), argument(7, 1)};
+  const Settings settings = {argument(1, 64), argument(2, 300), argument(3, 9), argument(4, 3), argument(5, 64), argument(6, 64), argument(7, 1), argc > 8 && std::string(argv[8]) == "json"};
   for (InstructionSet set : {InstructionSet::Avx512, InstructionSet::Avx2}) {
     if (!machineHas(set)) continue;
     for (Kind kind : {Kind::Decode, Kind::Sparse, Kind::Prefill}) measure(set, kind, settings);

@@ -1,9 +1,11 @@
-// Matrix products by shape, type, rows and instruction set, against what the arithmetic units and the memory can give.
-//   matmul [threads=1] [case or all=all] [instruction set or all=best] [precision: default or float32=default]
-// "cold": copies of the weights, 96 MiB in all, are used in turn, as in a model, where a matrix is used once a pass. "warm": the same weights again and again.
+// Matrix products by shape, type, rows and instruction set, against what the arithmetic units and the memory give in the same moments: a line of JSON each.
+//   matmul [threads=1] [instruction set or all=all] [full or quick=full] [shape or all=all] [precision: default or float32=default]
+// Shapes of models with the common types, and one case of every type (tests/matmulCases.h). Copies of the weights, 96 MiB in all, are used in turn, as in a
+// model, where a matrix is used once a pass. Product, peak loop and memory loop take turns; figures are medians over the turns.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <ctime>
 #include <string>
 
@@ -14,83 +16,149 @@
 namespace {
 using namespace spillway;
 
+constexpr size_t kColdBytes = size_t{96} << 20;
+
+struct Options {
+  unsigned threads;
+  std::string sets;
+  bool quick;
+  std::string wanted;
+  Precision precision;
+};
+
 // With one thread the processor time that this process got, so that neighbours do not count; helpers spin while they wait, so with more it is wall time.
-bool processorTime = false;
-double secondsNow() {
+double secondsNow(unsigned threads) {
   timespec now;
-  clock_gettime(processorTime ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC, &now);
+  clock_gettime(threads == 1 ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC, &now);
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
-double tenthPercentile(std::vector<double>& times) {
-  const auto at = times.begin() + static_cast<long>(times.size() / 10);
-  std::nth_element(times.begin(), at, times.end());
+double median(std::vector<double> values) {
+  const auto at = values.begin() + static_cast<long>(values.size() / 2);
+  std::nth_element(values.begin(), at, values.end());
   return *at;
 }
 
-// Seconds of one product, and of quantising its input: the tenth percentile, since neighbours on the machine only ever add. `copies` of the weights are used in turn.
-double measure(const Compute& compute, const std::vector<cases::PackedMatrix>& copies, size_t rows, double* quantiseSeconds) {
-  const WeightMatrix& shape = copies[0].weights;
+// Copies of one matrix, which together are larger than caches.
+class Weights {
+ public:
+  Weights(const cases::MatmulCase& shape, size_t wantedBytes) : bytes_(packedBytes(shape.type, shape.outputs, shape.inputs)) {
+    copies_.push_back(cases::randomMatrix(shape, 1));
+    while (copies_.size() * bytes_ < wantedBytes) {
+      cases::PackedMatrix copy{cases::alignedBytes(bytes_), copies_[0].weights};
+      std::memcpy(copy.panels.get(), copies_[0].panels.get(), bytes_);
+      copy.weights.panels = copy.panels.get();
+      copies_.push_back(std::move(copy));
+    }
+  }
+  const WeightMatrix& next() { return copies_[turn_++ % copies_.size()].weights; }
+  size_t bytes() const { return bytes_; }
+  // Bytes a second of a loop that does nothing but read the next copies, 16 MiB or more of them.
+  double readSpeed(ThreadPool& pool) {
+    constexpr size_t kPart = 1 << 16;
+    const size_t parts = (bytes_ + kPart - 1) / kPart, matrices = std::max<size_t>(1, (size_t{16} << 20) / bytes_);
+    const double begin = secondsNow(pool.threads());
+    for (size_t i = 0; i < matrices; i++) {
+      const uint8_t* panels = next().panels;
+      pool.parallelFor(parts, [&](size_t part, unsigned) {
+        uint64_t sums[8] = {}, words[8];
+        for (size_t at = part * kPart; at + 64 <= std::min(bytes_, (part + 1) * kPart); at += 64) {
+          __builtin_prefetch(panels + at + 1024, 0, 2);
+          std::memcpy(words, panels + at, 64);
+          for (int w = 0; w < 8; w++) sums[w] += words[w];
+        }
+        volatile uint64_t sink = sums[0] + sums[1] + sums[2] + sums[3] + sums[4] + sums[5] + sums[6] + sums[7];
+        (void)sink;
+      });
+    }
+    return static_cast<double>(matrices * bytes_) / (secondsNow(pool.threads()) - begin);
+  }
+
+ private:
+  size_t bytes_, turn_ = 0;
+  std::vector<cases::PackedMatrix> copies_;
+};
+
+struct Figures {
+  std::vector<double> rates, shares, quantise, speeds, speedShares;
+};
+
+void measure(const Compute& compute, Weights& weights, const char* name, size_t rows, const Options& options) {
+  const WeightMatrix shape = weights.next();
+  const bool quantised = usesQuantisedInput(shape.type, compute.precision);
   const std::vector<float> values = cases::randomFloats(rows * shape.inputs, 1);
   std::vector<float> output(rows * shape.outputs);
-  const size_t scratchBytes = (rows + 4) * shape.inputs * 4 + 64 * kMatmulWorkspaceBytes;
-  const cases::AlignedBytes block = cases::alignedBytes(scratchBytes);
-  std::vector<double> times, quantiseTimes;
-  size_t turn = 0;
-  for (const double begin = secondsNow(); times.size() < 5 || (secondsNow() - begin < 0.4 && times.size() < 2000); turn++) {
-    Scratch scratch(block.get(), scratchBytes);
-    const double start = secondsNow();
-    const MatrixInput input = prepareInput(compute, values.data(), rows, shape.inputs, shape.inputs, usesQuantisedInput(shape.type, compute.precision), scratch);
-    const double middle = secondsNow();
-    const MatmulJob job{&copies[turn % copies.size()].weights, nullptr, output.data(), shape.outputs};
+  Scratch sizes(nullptr, 0);
+  const auto product = [&](Scratch& scratch, double* quantiseSeconds) {
+    const double start = secondsNow(options.threads);
+    const MatrixInput input = prepareInput(compute, values.data(), rows, shape.inputs, shape.inputs, quantised, scratch);
+    const double middle = secondsNow(options.threads);
+    const MatmulJob job{&weights.next(), nullptr, output.data(), shape.outputs};
     matmul(compute, &job, 1, input, scratch);
-    times.push_back(secondsNow() - middle);
-    quantiseTimes.push_back(middle - start);
+    *quantiseSeconds += middle - start;
+    return secondsNow(options.threads) - middle;
+  };
+  double ignored = 0;
+  product(sizes, &ignored);
+  const cases::AlignedBytes block = cases::alignedBytes(sizes.peak());
+  const auto run = [&](double* quantiseSeconds) {
+    Scratch scratch(block.get(), sizes.peak());
+    return product(scratch, quantiseSeconds);
+  };
+  run(&ignored);
+
+  const double operations = 2.0 * shape.outputs * shape.inputs * static_cast<double>(rows);
+  const InstructionSet set = compute.kernels.instructionSet;
+  Figures figures;
+  double peak = 0, speed = 0;
+  for (int turn = 0; turn < (options.quick ? 3 : 7); turn++) {
+    peak = quantised ? bench::peakInt8(set, options.threads, panelFormat(shape.type).bits, 1) : bench::peakFloat(set, options.threads, 1);
+    if (rows <= kTileRows) speed = weights.readSpeed(compute.pool);
+    double seconds = 0, quantiseSeconds = 0;
+    size_t runs = 0;
+    do {
+      seconds += run(&quantiseSeconds);
+      runs++;
+    } while (seconds < (options.quick ? 0.01 : 0.03));
+    figures.rates.push_back(operations * static_cast<double>(runs) / seconds);
+    figures.shares.push_back(peak > 0 ? figures.rates.back() / peak : 0);
+    figures.quantise.push_back(quantiseSeconds / seconds);
+    figures.speeds.push_back(static_cast<double>(weights.bytes() * runs) / seconds);
+    figures.speedShares.push_back(speed > 0 ? figures.speeds.back() / speed : 0);
   }
-  *quantiseSeconds = tenthPercentile(quantiseTimes);
-  return tenthPercentile(times);
+  std::printf("{\"op\":\"matmul\",\"instructionSet\":\"%s\",\"threads\":%u,\"name\":\"%s\",\"type\":\"%s\",\"outputs\":%u,\"inputs\":%u,\"rows\":%zu,\"operationsPerSecond\":%.0f,"
+              "\"shareOfPeak\":%.4f,\"weightBytesPerSecond\":%.0f,\"shareOfBandwidth\":%.4f,\"quantiseShare\":%.4f}\n",
+              instructionSetName(set), options.threads, name, weightTypeName(shape.type), shape.outputs, shape.inputs, rows, median(figures.rates), median(figures.shares),
+              median(figures.speeds), median(figures.speedShares), median(figures.quantise));
+  std::fflush(stdout);
 }
 
-void run(InstructionSet set, unsigned threads, const std::string& wanted, Precision precision) {
-  processorTime = threads == 1;
-  ThreadPool pool(threads);
-  const Compute compute{kernelsFor(set), pool, precision};
-  const double int8 = bench::peakInt8(set, threads), floats = bench::peakFloat(set, threads);
-  std::printf("%s, %u threads: peak int8 %.0f GOP/s, float %.0f GFLOP/s (registers alone)\n", instructionSetName(set), threads, int8 / 1e9, floats / 1e9);
-  for (const cases::MatmulCase& shape : cases::kMatmulCases) {
-    if (wanted != "all" && wanted != shape.name) continue;
-    const size_t bytes = packedBytes(shape.type, shape.outputs, shape.inputs);
-    for (const bool cold : {false, true}) {
-      std::vector<cases::PackedMatrix> copies;
-      const size_t count = cold ? std::max<size_t>(1, (size_t{96} << 20) / bytes) : 1;
-      const std::vector<uint8_t> rows = cases::randomFileRows(shape.type, shape.outputs, shape.inputs, 1);
-      for (size_t i = 0; i < count; i++) copies.push_back(cases::packMatrix(shape.type, shape.outputs, shape.inputs, rows.data()));
-      std::printf("%-18s %-5s %5u x %4u %s", shape.name, weightTypeName(shape.type), shape.outputs, shape.inputs, cold ? "cold" : "warm");
-      for (const size_t batch : {1, 4, 16, 64, 256}) {
-        double quantiseSeconds;
-        const double seconds = measure(compute, copies, batch, &quantiseSeconds);
-        const double rate = 2.0 * shape.outputs * shape.inputs * static_cast<double>(batch) / seconds;
-        const double peak = usesQuantisedInput(shape.type, precision) ? int8 : floats;
-        if (batch == 1)
-          std::printf(" | 1 row %.1f us %.1f GB/s", seconds * 1e6, static_cast<double>(bytes) / seconds / 1e9);
-        else
-          std::printf(" | %zu: %.0f GOP/s %.0f%% (+%.0f%% to quantise)", batch, rate / 1e9, peak > 0 ? rate / peak * 100 : 0.0, quantiseSeconds / seconds * 100);
-      }
-      std::printf("\n");
-    }
+void run(InstructionSet set, const Options& options) {
+  ThreadPool pool(options.threads);
+  const Compute compute{kernelsFor(set), pool, options.precision};
+  std::printf("{\"op\":\"peak\",\"instructionSet\":\"%s\",\"threads\":%u,\"int8\":%.0f,\"int8Widened\":%.0f,\"float\":%.0f}\n", instructionSetName(set), options.threads,
+              bench::peakInt8(set, options.threads), bench::peakInt8(set, options.threads, 8), bench::peakFloat(set, options.threads));
+  std::vector<cases::MatmulCase> wanted;
+  for (const cases::MatmulShape& shape : cases::kModelShapes)
+    for (const WeightType type : cases::kCommonTypes) wanted.push_back({shape.name, type, shape.outputs, shape.inputs, false});
+  if (!options.quick)  // a shape of one's own to each type, as the tests have it
+    for (const cases::MatmulCase& each : cases::kMatmulCases)
+      if (std::string(each.name) == weightTypeName(each.type)) wanted.push_back(each);
+  for (const cases::MatmulCase& shape : wanted) {
+    if (options.wanted != "all" && options.wanted != shape.name) continue;
+    Weights weights(shape, kColdBytes);
+    const std::vector<size_t> batches = options.quick ? std::vector<size_t>{1, 64} : std::vector<size_t>{1, 4, 16, 64, 256};
+    for (const size_t rows : batches) measure(compute, weights, shape.name, rows, options);
   }
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const unsigned threads = argc > 1 ? static_cast<unsigned>(std::max(1, std::atoi(argv[1]))) : 1;
-  const std::string wanted = argc > 2 ? argv[2] : "all";
-  const std::string sets = argc > 3 ? argv[3] : "best";
-  const Precision precision = argc > 4 && std::string(argv[4]) == "float32" ? Precision::Float32 : Precision::Default;
-  for (const InstructionSet set : {InstructionSet::Avx512, InstructionSet::Avx2, InstructionSet::Scalar}) {
-    if (!machineHas(set)) continue;
-    if (sets == "all" || sets == instructionSetName(set) || (sets == "best" && set == bestInstructionSet())) run(set, threads, wanted, precision);
-  }
+  const auto argument = [&](int i, const char* fallback) { return std::string(argc > i ? argv[i] : fallback); };
+  const Options options{static_cast<unsigned>(std::max(1, std::atoi(argument(1, "1").c_str()))), argument(2, "all"), argument(3, "full") == "quick", argument(4, "all"),
+                        argument(5, "default") == "float32" ? Precision::Float32 : Precision::Default};
+  for (const InstructionSet set : {InstructionSet::Avx512, InstructionSet::Avx2})
+    if (machineHas(set) && (options.sets == "all" || options.sets == instructionSetName(set))) run(set, options);
   return 0;
 }

@@ -47,6 +47,12 @@ __attribute__((target("avx2"))) double words256() {
                : "+r"(n)::CLOBBER256);
   return 64.0 * 64;
 }
+#define WIDE(k, t) "vpmaddubsw %%ymm13,%%ymm12,%%ymm" t "\n vpmaddwd %%ymm14,%%ymm" t ",%%ymm" t "\n vpaddd %%ymm" t ",%%ymm" k ",%%ymm" k "\n"
+__attribute__((target("avx2"))) double widened256() {
+  long n = kIterations;
+  asm volatile(TWELVE(ZERO256) ZERO256("12") ZERO256("13") ZERO256("14") "1:\n" EIGHT(WIDE) EIGHT(WIDE) "dec %0\n jnz 1b\n" : "+r"(n)::CLOBBER256);
+  return 16.0 * 64;
+}
 #endif
 
 double secondsOf(clockid_t clock) {
@@ -56,9 +62,9 @@ double secondsOf(clockid_t clock) {
 }
 
 // The loop returns its operations an iteration. One thread: in processor time, as the products are measured.
-double rate(double (*loop)(), unsigned threads) {
+double rate(double (*loop)(), unsigned threads, int rounds) {
   double best = 0;
-  for (int round = 0; round < 25; round++) {
+  for (int round = 0; round < rounds; round++) {
     const clockid_t clock = threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
     const double begin = secondsOf(clock);
     std::vector<std::thread> helpers;
@@ -72,18 +78,18 @@ double rate(double (*loop)(), unsigned threads) {
 
 }  // namespace
 
-double peakInt8([[maybe_unused]] InstructionSet set, [[maybe_unused]] unsigned threads) {
+double peakInt8([[maybe_unused]] InstructionSet set, [[maybe_unused]] unsigned threads, [[maybe_unused]] int weightBits, [[maybe_unused]] int rounds) {
 #if defined(__x86_64__)
-  if (set == InstructionSet::Avx512) return rate(dot512, threads);
-  if (set == InstructionSet::Avx2) return rate(words256, threads);
+  if (set == InstructionSet::Avx512) return rate(dot512, threads, rounds);
+  if (set == InstructionSet::Avx2) return rate(weightBits > 6 ? widened256 : words256, threads, rounds);
 #endif
   return 0;
 }
 
-double peakFloat([[maybe_unused]] InstructionSet set, [[maybe_unused]] unsigned threads) {
+double peakFloat([[maybe_unused]] InstructionSet set, [[maybe_unused]] unsigned threads, [[maybe_unused]] int rounds) {
 #if defined(__x86_64__)
-  if (set == InstructionSet::Avx512) return rate(fma512, threads);
-  if (set == InstructionSet::Avx2) return rate(fma256, threads);
+  if (set == InstructionSet::Avx512) return rate(fma512, threads, rounds);
+  if (set == InstructionSet::Avx2) return rate(fma256, threads, rounds);
 #endif
   return 0;
 }

@@ -4,8 +4,10 @@
 
 namespace spillway::bench {
 
-// Operations (a multiplication and an addition are two) per second on `threads` threads, best of several; 0 where there is no such loop.
-double peakInt8(InstructionSet set, unsigned threads);   // AVX-512: vpdpbusd; AVX2: vpmaddubsw with 16-bit sums, widened once per eight
-double peakFloat(InstructionSet set, unsigned threads);  // fused multiply-add
+// Operations (a multiplication and an addition are two) per second on `threads` threads; 0 where there is no such loop. The best of `rounds` of a few
+// milliseconds each; one round, in turns with what is measured, is the peak at that moment on a machine with neighbours.
+// AVX-512: vpdpbusd. AVX2: vpmaddubsw with 16-bit sums, widened once per eight; for weights of over 6 bits each product is widened.
+double peakInt8(InstructionSet set, unsigned threads, int weightBits = 4, int rounds = 25);
+double peakFloat(InstructionSet set, unsigned threads, int rounds = 25);  // fused multiply-add
 
 }  // namespace spillway::bench

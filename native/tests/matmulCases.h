@@ -42,6 +42,16 @@ constexpr MatmulCase kMatmulCases[] = {
     {"F32, one input", WeightType::F32, 3, 1, true},
 };
 
+// Where a model's time goes, for the benchmark: SmolLM2-135M's matrices, and those of a model of 7 billion weights.
+struct MatmulShape {
+  const char* name;
+  uint32_t outputs;
+  uint32_t inputs;
+};
+constexpr MatmulShape kModelShapes[] = {{"135M attention", 576, 576}, {"135M up", 1536, 576},  {"135M down", 576, 1536}, {"135M head", 49152, 576},
+                                        {"7B attention", 4096, 4096}, {"7B up", 11008, 4096}, {"7B down", 4096, 11008}};
+constexpr WeightType kCommonTypes[] = {WeightType::Q4_0, WeightType::Q4_1, WeightType::Q4_G64, WeightType::Q8_0};
+
 struct AlignedFree {
   void operator()(uint8_t* block) const { std::free(block); }
 };

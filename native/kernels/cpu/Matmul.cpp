@@ -32,7 +32,7 @@ Cut cutJob(const WeightMatrix& weights, bool quantisedInput, size_t rows, size_t
   const size_t panels = ceilDivide(weights.outputs, kPanelOutputs);
   const size_t panelOperations = std::max<size_t>(1, kPanelOutputs * weights.inputs * std::min(rows, cut.rowsPerBlock));
   const size_t wanted = std::max<size_t>(1, itemOperations / panelOperations);
-  const size_t together = panelsPerTile(weights.type, quantisedInput);
+  const size_t together = quantisedInput ? panelsPerTile(panelFormat(weights.type)) : 2;
   cut.panelsPerBlock = ceilDivide(wanted, together) * together;
   cut.panelBlocks = ceilDivide(panels, cut.panelsPerBlock);
   return cut;

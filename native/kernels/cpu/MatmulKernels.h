@@ -54,11 +54,11 @@ struct MatmulBlock {
   float* output;      // [rows, outputStride]
   size_t outputStride;
 };
-constexpr size_t kMatmulBlockRows = 128;
+constexpr size_t kMatmulBlockRows = 256;
 
 // Panels that a kernel takes at a time at most: blocks are best made of whole multiples. With 32 registers three panels by four rows balance loads and
-// products; types with two scales a group need registers for both halves.
-static constexpr size_t panelsPerTile(WeightType type, bool quantisedInput) { return quantisedInput && panelFormat(type).scalesPerGroup == 1 ? 3 : 2; }
+// products; types with two scales a group need registers for both halves, and float products take two panels.
+static constexpr size_t panelsPerTile(const PanelFormat& format) { return format.scalesPerGroup == 1 ? 3 : 2; }
 
 // What a kernel needs to put unpacked weights and sums into; 64-byte aligned.
 constexpr size_t kMatmulWorkspaceBytes = 64 * 1024;

@@ -57,6 +57,13 @@ static_assert(2 * 15 * 127 * 8 <= 32767 && 2 * 31 * 127 * 4 <= 32767 && 2 * 63 *
 // 8-bit values do not fit: they are made signed again, and the sign goes over to the activation, so that no zero point is left.
 static constexpr int dotZero(int bits, int zero) { return bits == 8 ? 0 : zero; }
 
+// The empty statement keeps g++ from adding up in a tree, for which there are not enough registers.
+static inline __m256i added(__m256i sum, __m256i pairs) {
+  sum = _mm256_add_epi16(sum, pairs);
+  __asm__("" : "+x"(sum));
+  return sum;
+}
+
 template <int Bits, int R, int P, int V, typename Source>
 static inline void dot(const Source& source, size_t group, int first, const QuantisedTile& tile, i32x16 (&sum)[R][P]) {
   constexpr int kSteps = stepsInWords(Bits) < V ? stepsInWords(Bits) : V;
@@ -82,8 +89,8 @@ static inline void dot(const Source& source, size_t group, int first, const Quan
           const __m256i inputs = _mm256_set1_epi32(four);
           const __m256i lowPairs = _mm256_maddubs_epi16(weights.low, Bits == 8 ? _mm256_sign_epi8(inputs, signs.low) : inputs);
           const __m256i highPairs = _mm256_maddubs_epi16(weights.high, Bits == 8 ? _mm256_sign_epi8(inputs, signs.high) : inputs);
-          low[r] = v == begin ? lowPairs : _mm256_add_epi16(low[r], lowPairs);
-          high[r] = v == begin ? highPairs : _mm256_add_epi16(high[r], highPairs);
+          low[r] = v == begin ? lowPairs : added(low[r], lowPairs);
+          high[r] = v == begin ? highPairs : added(high[r], highPairs);
         }
       }
       SPILLWAY_UNROLL(8)

@@ -1,6 +1,7 @@
 // What the files of the matrix product that are compiled for each instruction set declare to each other.
 #pragma once
 #include "MatmulKernels.h"
+#include "simd.h"
 
 namespace spillway::SPILLWAY_ISA {
 
@@ -18,5 +19,63 @@ void multiplyQ3_K(const MatmulBlock& block, uint8_t* workspace);
 void multiplyQ4_K(const MatmulBlock& block, uint8_t* workspace);
 void multiplyQ5_K(const MatmulBlock& block, uint8_t* workspace);
 void multiplyQ6_K(const MatmulBlock& block, uint8_t* workspace);
+
+// Where the totals of some rows and panels are: in the output, or, for a panel that is used in part, in the workspace.
+struct Totals {
+  float* at;
+  size_t stride;
+  const float* bias;  // of the first panel, or null
+};
+
+// AVX-512 has 32 registers; the others have sixteen, half as wide or less, and take one panel at a time.
+static constexpr int panelsTogether(const PanelFormat& format) { return SPILLWAY_ISA_LEVEL == 2 ? static_cast<int>(panelsPerTile(format)) : 1; }
+
+// vpmaddubsw cannot multiply by 8 bits: there such weights are unpacked into two vectors, of their low and their high four bits.
+static constexpr size_t unpackedVectors(int bits) { return SPILLWAY_ISA_LEVEL == 1 && bits == 8 ? 16 : 8; }
+
+// Memory that is read soon, to be asked for little by little while there is something to compute: `panels` times the same two parts of a panel.
+class Ahead {
+ public:
+  Ahead(const uint8_t* panel, size_t panelBytes, int panels, const size_t (&from)[2], const size_t (&bytes)[2])
+      : panel_(panel), panelBytes_(panelBytes), from_{from[0], from[1]}, bytes_{bytes[0], bytes[1]}, left_(panels) {}
+  // All of it while `tiles` times as many groups are computed.
+  void spread(size_t tiles, size_t groups) {
+    const size_t steps = tiles * ((groups + kGroupsPerStep - 1) / kGroupsPerStep);
+    perStep_ = (static_cast<size_t>(left_) * ((bytes_[0] + bytes_[1]) / kVectorBytes + 2) + steps - 1) / steps;
+  }
+  // Few enough at a time for the processor to note them all down and go on.
+  void step(size_t group) {
+    if (group % kGroupsPerStep != 0) return;
+    for (size_t i = 0; i < perStep_; i++) {
+      if (done_ >= bytes_[part_]) nextPart();
+      __builtin_prefetch(panel_ + from_[part_] + done_, 0, 2);
+      done_ += kVectorBytes;
+    }
+  }
+
+ private:
+  static constexpr size_t kGroupsPerStep = 4;
+  void nextPart() {
+    done_ = 0;
+    if (part_ == 1 && --left_ > 0) panel_ += panelBytes_;
+    part_ = 1 - part_;
+  }
+  const uint8_t* panel_;
+  size_t panelBytes_, from_[2], bytes_[2], done_ = 0, perStep_ = 0;
+  int part_ = 0, left_;
+};
+
+// Weights of some panels side by side, for some groups, unpacked for many rows.
+struct UnpackedWeights {
+  uint8_t* vectors;  // [group][panel][unpackedVectors][64]
+  float* scales;     // [group][panel][half][3][16]: scale, minusBias of it, offset
+  size_t groups;
+};
+constexpr size_t kUnpackedScale = 3 * kPanelOutputs;
+
+// Adds the products of unpacked weights with rows to their totals. `first`: the totals begin here. Compiled once for all types of the same arithmetic.
+using MultiplyUnpacked = void (*)(const UnpackedWeights& weights, const QuantisedTile* tiles, size_t tileStride, size_t starts, size_t rows, bool first, const Totals& totals,
+                                  Ahead ahead);
+MultiplyUnpacked multiplyUnpacked(const PanelFormat& format, int panels);
 
 }  // namespace spillway::SPILLWAY_ISA
