@@ -2,6 +2,11 @@ import { isObservable, Subject, type Observable } from 'rxjs';
 import type { NativeRuntime } from './bindings/Addon.js';
 import { nativeCallAsync } from './bindings/nativeCall.js';
 import { openRuntime, type SettledOptions } from './engine/openRuntime.js';
+import type { EnginePlan } from './engine/EnginePlan.js';
+import { chooseBlock } from './engine/policy/chooseBlock.js';
+import { predictRun, type RunTotals } from './engine/predictRun.js';
+import { BLOCK_SCHEDULES } from './engine/schedules/blockSchedules.js';
+import { WorkloadDrift } from './engine/WorkloadDrift.js';
 import { NativeDevice } from './engine/execution/NativeDevice.js';
 import { RowFeed } from './engine/execution/RowFeed.js';
 import { Run } from './engine/execution/Run.js';
@@ -19,10 +24,14 @@ import { ScoredRow, type WindowScore } from './engine/rows/ScoredRow.js';
 import { diagonalBlock } from './engine/schedules/diagonalBlock.js';
 import type { Schedule } from './engine/schedules/Schedule.js';
 import type { EngineOptions } from './EngineOptions.js';
+import type { ExpectedRows } from './ExpectedRows.js';
+import type { RunStats } from './RunStats.js';
+import type { PlanRequest } from './engine/policy/PlanRequest.js';
 import { InterruptedError } from './errors/InterruptedError.js';
 import { RowError } from './errors/RowError.js';
 import { UsageError } from './errors/UsageError.js';
 import { createTokenizer } from './model/createTokenizer.js';
+import type { WeightCompression } from './model/compressBindings.js';
 import type { ModelSource } from './model/ModelSource.js';
 import { readModel } from './model/readModel.js';
 import { resolveModel } from './model/resolveModel.js';
@@ -65,6 +74,8 @@ export class Engine implements GenerationSource, AsyncDisposable {
   private readonly pool: PagePool;
   private readonly placement: Placement;
   private readonly movement: Movement;
+  /** Undefined where how many rows share a pass was not planned, or is what the caller said. */
+  private readonly drift: WorkloadDrift | undefined;
   private nextRun = 1;
   private closing: Promise<void> | undefined;
 
@@ -93,6 +104,21 @@ export class Engine implements GenerationSource, AsyncDisposable {
       tokenBytes: decoder.hiddenSize * 4,
       residentTokens: activations?.residentTokens ?? Infinity,
     });
+    const { request, plan } = settled.planned;
+    if (plan.origin === 'auto' && request && request.allow?.batchSize === undefined) {
+      this.drift = new WorkloadDrift(request.workload, settled.slots * settled.rowsPerSlot, (workload) => this.rowsFor({ ...request, workload }));
+    }
+  }
+
+  /** What was chosen where `auto` was allowed: it changes results a little. */
+  get compression(): { readonly compressWeights: WeightCompression; readonly compressCache: 'none' | '8bit' | '4bit' } {
+    const { compressWeights, compressCache } = this.settled;
+    return { compressWeights, compressCache };
+  }
+
+  /** By which plan it was opened. */
+  get plan(): EnginePlan {
+    return this.settled.planned.plan;
   }
 
   /**
@@ -113,9 +139,10 @@ export class Engine implements GenerationSource, AsyncDisposable {
     stopIfAborted();
     const source = await readModel(path);
     const tokenizer = createTokenizer(source.tokenizer, source.decoder.vocabularySize);
-    const rowTokens = typeof options.rowTokens === 'function' ? await options.rowTokens(tokenizer) : options.rowTokens;
+    const expected = typeof options.expectedRows === 'function' ? await options.expectedRows(tokenizer) : options.expectedRows;
+    const rowTokens = expected ? longRow(expected) : typeof options.rowTokens === 'function' ? await options.rowTokens(tokenizer) : options.rowTokens;
     stopIfAborted();
-    const { runtime, settled } = await openRuntime(source, options, rowTokens);
+    const { runtime, settled } = await openRuntime(source, options, expected, rowTokens);
     try {
       stopIfAborted();
       const total = runtime.bytes.weights;
@@ -143,7 +170,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
   /** The parts of a generation, for compositions of one's own: see `generatedRows`. */
   generation(rows: AsyncIterable<RowInput> | Iterable<RowInput>, options: RunOptions = {}): Generation {
     this.checkOptions(options);
-    const schedule = options.schedule ?? diagonalBlock();
+    const schedule = options.schedule ?? BLOCK_SCHEDULES[this.settled.schedule]();
     const { grid } = this.settled;
     const places = grid.slots * grid.rowsPerSlot;
     const inFlight = new InFlight(2 * places + ORDER_WINDOW);
@@ -159,7 +186,8 @@ export class Engine implements GenerationSource, AsyncDisposable {
       recorder,
       rejected$,
     });
-    const run = this.start(source, { ...options, schedule }, recorder);
+    const { drift } = this;
+    const run = this.start(source, { ...options, schedule, mostRows: drift && (() => drift.rows) }, recorder);
     void run.drained.then(() => {
       inFlight.wake();
       options.onProgress?.(recorder.progress());
@@ -240,6 +268,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
       window: options.window ?? WINDOW,
       feed: new RowFeed(rows, grid.slots * grid.rowsPerSlot),
       recorder,
+      mostRows: options.mostRows,
       signal: options.signal,
     });
     this.runs.add(run);
@@ -247,19 +276,44 @@ export class Engine implements GenerationSource, AsyncDisposable {
     return run;
   }
 
-  private recorder(schedule: string, { onProgress, onTrace }: Pick<RunOptions, 'onProgress' | 'onTrace'>): RunRecorder {
-    const { grid, threads, precision, compressWeights, compressCache, sparseAttention } = this.settled;
+  private recorder(schedule: string, { onProgress, onTrace, pipeline }: Pick<RunOptions, 'onProgress' | 'onTrace' | 'pipeline'>): RunRecorder {
+    const { grid, rowsPerSlot, threads, precision, compressWeights, compressCache, sparseAttention, planned } = this.settled;
+    const block = { batchSize: rowsPerSlot, batches: grid.slots, tokensPerSquare: grid.tokensPerSquare, ...this.placement, compressWeights, compressCache, cpuAttention: true, threads };
     return new RunRecorder({
       model: this.source.path,
-      policy: {
-        schedule, batchSize: grid.rowsPerSlot, batches: grid.slots, tokensPerSquare: grid.tokensPerSquare, ...this.placement,
-        compressWeights, compressCache, sparseAttention, cpuAttention: true, threads, precision,
-      },
+      policy: { schedule, ...block, sparseAttention, precision },
       loadSeconds: this.loadSeconds,
       memory: () => this.memory(),
+      lengths: this.drift,
+      // Of stages of one's own nothing is known.
+      outlook: (totals) => ({ ...(pipeline === undefined && this.predicted(schedule, block, totals)), plan: { origin: planned.plan.origin, ...(planned.plan.why !== undefined && { why: planned.plan.why }), replans: this.drift?.replans ?? [] } }),
       onProgress,
       onTrace,
     });
+  }
+
+  private predicted(schedule: string, block: Parameters<typeof predictRun>[1], totals: RunTotals): Pick<RunStats, 'predicted'> {
+    const { request, plan } = this.settled.planned;
+    const batchSize = this.drift ? Math.ceil(this.drift.rows / block.batches) : block.batchSize;
+    const run = request && predictRun(request, { ...block, batchSize }, schedule, totals);
+    if (!run) return {};
+    const planned = plan.workload && plan.predicted && { workload: plan.workload, tokensPerSecond: plan.predicted.tokensPerSecond };
+    return { predicted: { ...run, ...(planned && { planned }) } };
+  }
+
+  /** How many rows should be under way together for another workload, as things lie now. */
+  private rowsFor(request: PlanRequest): number {
+    const { grid, rowsPerSlot, reservedBytes, compressWeights, compressCache, schedule } = this.settled;
+    const best = chooseBlock(
+      {
+        ...request,
+        hardware: { ...request.hardware, memory: { ...request.hardware.memory, cpuBytes: reservedBytes } },
+        allow: { ...request.allow, schedules: [schedule], batches: grid.slots, mostBatchSize: grid.rowsPerSlot, compressWeights: [compressWeights], compressCache: [compressCache] },
+      },
+      this.placement,
+    );
+    // Longer rows than fit as they are: as they are admitted one by one, memory takes care of itself.
+    return grid.slots * (best?.policy.batchSize ?? rowsPerSlot);
   }
 
   /** Bytes of each tier: the most that may be used, what is, and what was at most. */
@@ -296,8 +350,14 @@ export class Engine implements GenerationSource, AsyncDisposable {
   }
 }
 
+/** Tokens of a long row. */
+function longRow({ promptTokens, newTokens, longRowTokens = promptTokens + newTokens }: ExpectedRows): number {
+  return Math.max(1, Math.ceil(longRowTokens));
+}
+
 interface StartOptions {
   readonly schedule: Schedule;
+  readonly mostRows?: (() => number) | undefined;
   readonly window?: number;
   readonly signal?: AbortSignal | undefined;
 }

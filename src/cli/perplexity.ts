@@ -44,7 +44,7 @@ async function perplexity(flags: PerplexityFlags, context: CommandContext): Prom
     }
     const tokens = createTokenizer(tokenizerSource, decoder.vocabularySize).encode(text, { specialTokens: false, parseSpecial: !flags.escapeSpecialTokens });
     if (tokens.length < 2) throw new JobFileError(flags.text, `found ${tokens.length} tokens, expected at least 2: the first is not scored`);
-    const engine = await Engine.open({ ...engineOptions(flags, model), signal, onLoad: showLoading(meter) });
+    const engine = await Engine.open({ ...engineOptions(flags, model), policy: 'default', signal, onLoad: showLoading(meter) });
     try {
       meter.stop();
       const result = await engine.perplexity(tokens, { window: flags.window, signal });

@@ -43,6 +43,8 @@ export interface RunSetup<Result> {
   readonly window: number;
   readonly feed: RowFeed<Result>;
   readonly recorder: RunRecorder;
+  /** Most rows that may be under way together, at any time. Default: as many as the grid has places. */
+  readonly mostRows?: (() => number) | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -346,10 +348,12 @@ export class Run<Result> implements StageContext {
 
   /** Takes waiting rows for which there are places and memory, in order of arrival. */
   private admit(): AdmittedRow[] {
-    const { feed, schedule, device, id } = this.setup;
+    const { feed, schedule, device, id, mostRows } = this.setup;
     const admitted: AdmittedRow[] = [];
-    const free = schedule.free(this.scheduleState, this.ended);
-    if (free === 0 || !feed.peek()) return admitted;
+    const places = schedule.free(this.scheduleState, this.ended);
+    const taken = this.grid.slots * this.grid.rowsPerSlot - places;
+    const free = mostRows ? Math.min(places, mostRows() - taken) : places;
+    if (free <= 0 || !feed.peek()) return admitted;
     // The last rows of a block are through for the schedule, but still hold their pages: a block that began now would begin small.
     if (schedule.steady === 'blocks' && this.live.size > 0) return admitted;
     const admission = this.pages.admission(Math.min(free, feed.remaining));
@@ -364,9 +368,9 @@ export class Run<Result> implements StageContext {
       const row = this.nextRow++;
       this.live.set(row, { row: waiting, pages, uses: 0, ended: false, forgotten: false });
       device.openRow(id, row, sequence, pages);
-      const taken = { row, promptTokens, newTokens };
-      this.checker.admit(taken);
-      admitted.push(taken);
+      const coming = { row, promptTokens, newTokens };
+      this.checker.admit(coming);
+      admitted.push(coming);
       this.setup.recorder.prompt(promptTokens);
     }
     return admitted;
