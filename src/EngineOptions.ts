@@ -2,6 +2,7 @@ import type { InstructionSet } from './bindings/Addon.js';
 import type { EnginePlan } from './engine/EnginePlan.js';
 import type { HardwareProfile } from './engine/policy/HardwareProfile.js';
 import type { Policy, ScheduleName } from './engine/policy/Policy.js';
+import type { ProfileProgress } from './engine/profile/profileMachine.js';
 import type { ExpectedRows } from './ExpectedRows.js';
 import type { WeightCompression } from './model/compressBindings.js';
 import type { Tokenizer } from './model/Tokenizer.js';
@@ -79,8 +80,8 @@ export interface EngineOptions {
   readonly disk?: string;
   /** Most space that all of it may take there. Default: what is free. */
   readonly diskMemory?: Size;
-  /** Called while this machine is measured, for the first plan on it: what is being measured. */
-  readonly onProfile?: (what: string) => void;
+  /** Called while this machine is measured, for the first plan on it. */
+  readonly onProfile?: (progress: ProfileProgress) => void;
   /** Called when it is settled by which plan the model will be opened. */
   readonly onPlan?: (plan: EnginePlan) => void;
   /** Called while a model that does not fit is repacked. */

@@ -68,6 +68,8 @@ export { parseHardware, type HardwareProfile } from './engine/policy/HardwarePro
 export type { ModelShape } from './engine/policy/ModelShape.js';
 export type { Workload } from './engine/policy/Workload.js';
 export { chooseBlock, type SettledShares } from './engine/policy/chooseBlock.js';
+export { profileMachine, type ProfileOptions, type ProfileProgress } from './engine/profile/profileMachine.js';
+export { cachedProfile, refreshProfile } from './engine/profile/cachedProfile.js';
 export { readHardware } from './engine/profile/readHardware.js';
 export { readModelShape } from './engine/readModelShape.js';
 export { splitThreads, type ThreadedWork, type ThreadSplit } from './engine/policy/threads/splitThreads.js';

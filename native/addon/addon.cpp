@@ -10,6 +10,7 @@
 #include "../runtime/Machine.h"
 #include "AddonData.h"
 #include "NativeRuntime.h"
+#include "ProfileJob.h"
 #include "RepackJob.h"
 #include "arguments.h"
 #include "bytesToJavaScript.h"
@@ -71,6 +72,14 @@ Napi::Value repackWeights(const Napi::CallbackInfo& info) {
   return guarded(env, [&] { return RepackJob::start(env, parseRepackOptions(info[0]), readFunction(info[1], "onProgress")); });
 }
 
+Napi::Value profileMachine(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  return guarded(env, [&] {
+    ProfileOptions options = parseProfileOptions(info[0]);
+    return ProfileJob::start(env, std::move(options), readFunction(info[1], "onProgress"));
+  });
+}
+
 Napi::Value inspectStoreFile(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   return guarded(env, [&]() -> Napi::Value {
@@ -113,6 +122,7 @@ Napi::Object initialise(Napi::Env env, Napi::Object exports) {
   exports.Set("openRuntime", Napi::Function::New<openRuntime>(env, "openRuntime"));
   exports.Set("measureRuntime", Napi::Function::New<measureRuntime>(env, "measureRuntime"));
   exports.Set("repack", Napi::Function::New<repackWeights>(env, "repack"));
+  exports.Set("profile", Napi::Function::New<profileMachine>(env, "profile"));
   exports.Set("inspectStore", Napi::Function::New<inspectStoreFile>(env, "inspectStore"));
   return exports;
 }

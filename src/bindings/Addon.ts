@@ -23,6 +23,52 @@ export interface Addon {
    * Throws a coded error `file` for a damaged or truncated one, and for a file that is no store.
    */
   inspectStore(path: string, fingerprint: string): StoreFacts | undefined;
+  /**
+   * Measures this machine on a thread of its own, with the kernels, threads and files that runs use: about eight seconds times `budget`. A disk that cannot be measured is left out, with the reason.
+   * Rejects with a coded error: `cancelled`, `memory`.
+   * @param onProgress gets the steps that are through, all of them, and what the next one is about, about twenty times a second. Once it returns false measuring is
+   * cancelled, within some tens of milliseconds.
+   */
+  profile(options: ProfileOptions, onProgress: (done: number, total: number, what: string) => unknown): Promise<MachineFigures>;
+}
+
+export interface ProfileOptions {
+  /** All that shall be used, 1 to 1024; one thread is measured beside it. */
+  readonly threads: number;
+  /** Tokens of a page of the KV cache: a multiple of 16 up to 256. */
+  readonly pageTokens: number;
+  /** Folder of stores and spill files, made where it is missing, and the most that is written there, up to 1 GiB. Default: the disk is not looked at. */
+  readonly disk?: { readonly folder: string; readonly bytes: number };
+  /** To keep weights and pages in; at least 16 MiB are taken. Default: 128 MiB, or an eighth of what is free. Some 40 MiB of inputs and outputs come on top. */
+  readonly memoryBytes?: number;
+  /** Above 0, at most 100. Below 0.5 everything is measured in one round instead of three. */
+  readonly budget: number;
+}
+
+export interface MachineFigures {
+  readonly figures: readonly MachineFigure[];
+  readonly leftOut: readonly { readonly what: string; readonly reason: string }[];
+}
+
+/** One measured rate (native/profile/Figure.h says what of). What says nothing about it is empty or 0. */
+export interface MachineFigure {
+  readonly what:
+    | 'memory-read' | 'memory-copy' | 'matmul' | 'attention-prefill' | 'attention-decode' | 'cache-store' | 'sample-greedy' | 'sample-top-p' | 'task'
+    | 'disk-read' | 'disk-read-pages' | 'disk-write';
+  /** f32, f16, q8 or q4: of weights, or of the cache. */
+  readonly kind: string;
+  readonly instructionSet: string;
+  readonly threads: number;
+  readonly tokens: number;
+  /** Query heads that share a head of keys and values. */
+  readonly groupHeads: number;
+  readonly requestBytes: number;
+  /** Requests in flight. */
+  readonly depth: number;
+  readonly perSecond: number;
+  /** Half the interquartile range of the samples over their median. */
+  readonly spread: number;
+  readonly samples: number;
 }
 
 export type InstructionSet = 'scalar' | 'avx2' | 'avx512';

@@ -8,7 +8,7 @@ import { addSamplingFlags, type SamplingFlags } from './flags/samplingFlags.js';
 import { expectedRows } from './expectedRows.js';
 import { describeEnginePlan, describeRun, rowProgress } from './generateReport.js';
 import { checkJobFiles, Engine, Job, readModel, readRows, serialPipeline, type EngineOptions, type GenerateOptions, type JobOptions, type JobSummary, type RunStats, type Tokenizer } from './library.js';
-import { pulledModel, showLoading } from './openModel.js';
+import { pulledModel, showLoading, showProfiling } from './openModel.js';
 import { ProgressMeter, type ProgressMode } from './ProgressMeter.js';
 import { checkReportPaths, writeStats } from './reportFiles.js';
 import { TraceFile } from './TraceFile.js';
@@ -87,7 +87,7 @@ async function generate(flags: GenerateFlags, context: CommandContext): Promise<
       ...settings,
       ...(flags.input !== '-' && { expectedRows: (tokenizer: Tokenizer) => expectedRows(flags.input, flags.inputFormat, options, tokenizer, rows) }),
       signal: context.signal,
-      onProfile: (what) => context.say(what),
+      onProfile: showProfiling(meter, context),
       onPlan: (plan) => {
         const words = describeEnginePlan(plan);
         if (words !== undefined) context.say(words);

@@ -20,6 +20,9 @@ export { planCurves, type Curve, type PlanCurves } from '../engine/policy/planCu
 export { planDocument, type PlanDocument } from '../engine/policy/planDocument.js';
 export { parsePolicy, type Compression, type Policy } from '../engine/policy/Policy.js';
 export type { PlanRequest } from '../engine/policy/PlanRequest.js';
+export { refreshProfile } from '../engine/profile/cachedProfile.js';
+export type { ProfileOptions, ProfileProgress } from '../engine/profile/profileMachine.js';
+export type { HardwareProfile } from '../engine/policy/HardwareProfile.js';
 export { readHardware } from '../engine/profile/readHardware.js';
 export { readModelShape } from '../engine/readModelShape.js';
 export { simulatePlan, type SimulatedPlan } from '../simulatePlan.js';

@@ -9,6 +9,7 @@ import {
 } from './library.js';
 import { planPage } from './planPage.js';
 import { describePlan } from './planReport.js';
+import { ProgressMeter } from './ProgressMeter.js';
 import { checkReportPaths } from './reportFiles.js';
 import { TraceFile } from './TraceFile.js';
 
@@ -40,7 +41,7 @@ const COMPRESSION_FLAGS = ['none', '8bit', '4bit', 'auto'] as const;
 export function addPlan(program: Command, context: CommandContext): void {
   const command = program.command('plan').description('Finds the fastest policy for a model on a machine, predicts its time, and says what would lift it. Needs no weights.');
   command.addOption(new Option('--model <name|path>', 'necessary: a known name such as opt-30b, a config.json, or a model').argParser(path));
-  command.addOption(new Option('--hardware <this|name|file>', 'the machine: this one, measured now; flexgen-t4, flexgen-t4-measured, lm-offload-a100; or a file that profile wrote').argParser(path).default('this'));
+  command.addOption(new Option('--hardware <this|name|file>', 'the machine: this one, measured once and remembered; flexgen-t4, flexgen-t4-measured, lm-offload-a100; or a file that profile wrote').argParser(path).default('this'));
   command.option('--prompt-tokens <n>', 'necessary: tokens of a prompt', wholeNumber(1, 2 ** 26));
   command.option('--max-new-tokens <n>', 'new tokens a row', wholeNumber(1, 2 ** 26), 128);
   command.option('--rows <n>', 'rows in all (default: without end)', wholeNumber(1));
@@ -69,7 +70,7 @@ async function plan(flags: PlanCommandFlags, context: CommandContext): Promise<v
   await checkReportPaths({ policy: flags.policy, trace: flags.trace, html: flags.html });
   const given = flags.policy === undefined ? undefined : await readPolicyFile(flags.policy);
   const shape = await readModelShape(flags.model);
-  const hardware = await readHardware(flags.hardware);
+  const hardware = await readMachine(flags.hardware, context);
   const request = requestOf(flags, shape, hardware);
   const document = planDocument(request, given);
   if (document.predicted.warning !== undefined) context.say(`warning: ${document.predicted.warning}`);
@@ -77,6 +78,16 @@ async function plan(flags: PlanCommandFlags, context: CommandContext): Promise<v
   if (flags.html !== undefined) await writeFileAtomic(flags.html, await planPage(document, planCurves(request, document.policy)));
   const whole = { ...document, ...(simulated && { simulated }) };
   await context.print(flags.json ? `${JSON.stringify(whole, undefined, 2)}\n` : describePlan(document, simulated));
+}
+
+/** Measuring this machine takes a few seconds, which a person should see pass. */
+async function readMachine(name: string, { signal }: CommandContext): Promise<PlanRequest['hardware']> {
+  const meter = new ProgressMeter('auto', process.stderr);
+  try {
+    return await readHardware(name, { signal, onProgress: ({ done, total, what }) => meter.show('measuring this machine', { done, total, words: what }) });
+  } finally {
+    meter.stop();
+  }
 }
 
 function requestOf(flags: PlanCommandFlags, shape: PlanRequest['shape'], hardware: PlanRequest['hardware']): PlanRequest {

@@ -6,6 +6,7 @@ import { addGenerate } from './generate.js';
 import { addInspect } from './inspect.js';
 import { addPerplexity } from './perplexity.js';
 import { addPlan } from './plan.js';
+import { addProfile } from './profile.js';
 import { addPull } from './pull.js';
 import { addTokenize } from './tokenize.js';
 
@@ -26,7 +27,7 @@ export function createProgram(context: CommandContext): Command {
     .showSuggestionAfterError()
     .showHelpAfterError('(--help lists all commands and flags)')
     .exitOverride();
-  for (const add of [addGenerate, addTokenize, addPerplexity, addInspect, addPull, addPlan, addBench]) add(program, context);
+  for (const add of [addGenerate, addTokenize, addPerplexity, addInspect, addPull, addProfile, addPlan, addBench]) add(program, context);
   return program;
 }
 

@@ -18,15 +18,21 @@ export async function checkReportPaths(paths: Readonly<Record<string, string | u
     if (other !== undefined) throw new UsageError(`--${other} and --${flag} name the same file: ${path}`);
     seen.set(key, flag);
     if (flag === 'stats' || flag === 'trace' || flag === 'html') {
-      if (stats?.isDirectory() === true) throw new JobFileError(path, 'cannot be written: it is a folder, expected a file');
-      await open(dirname(path), 'r').then(
-        (folder) => folder.close(),
-        (error: unknown) => {
-          throw new JobFileError(path, `cannot be written: ${describeFileError(error)}`, { cause: error });
-        },
-      );
+      await checkWritable(path);
     }
   }
+}
+
+/** Refuses a path that is a folder, or in a folder that is not there. @throws JobFileError */
+export async function checkWritable(path: string): Promise<void> {
+  const stats = await stat(path).catch(() => undefined);
+  if (stats?.isDirectory() === true) throw new JobFileError(path, 'cannot be written: it is a folder, expected a file');
+  await open(dirname(path), 'r').then(
+    (folder) => folder.close(),
+    (error: unknown) => {
+      throw new JobFileError(path, `cannot be written: ${describeFileError(error)}`, { cause: error });
+    },
+  );
 }
 
 /** @throws JobFileError */

@@ -2,6 +2,7 @@ import { statfs } from 'node:fs/promises';
 import { basename, dirname, resolve } from 'node:path';
 import type { MachineFacts } from '../bindings/Addon.js';
 import type { EngineOptions } from '../EngineOptions.js';
+import { InterruptedError } from '../errors/InterruptedError.js';
 import { MemoryBudgetError } from '../errors/MemoryBudgetError.js';
 import { SpillwayError } from '../errors/SpillwayError.js';
 import { UsageError } from '../errors/UsageError.js';
@@ -77,9 +78,9 @@ export async function planEngine(source: ModelSource, options: EngineOptions, se
   } else {
     if (work(shape, workload) < WORTH_MEASURING) return asIs(originOf(chosen));
     try {
-      hardware = await readHardware('this');
+      hardware = await readHardware('this', { disk: settings.disk, threads: settings.threads, signal: options.signal, onProgress: options.onProfile });
     } catch (error) {
-      if (!(error instanceof SpillwayError)) throw error;
+      if (!(error instanceof SpillwayError) || error instanceof InterruptedError) throw error;
       return asIs(originOf(chosen), error.message);
     }
   }

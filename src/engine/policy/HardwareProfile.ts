@@ -9,25 +9,63 @@ const seconds = z.number().min(0).max(1e6);
 export const MATMUL_WEIGHTS = ['f32', 'f16', 'q8', 'q4'] as const;
 export type MatmulWeights = (typeof MATMUL_WEIGHTS)[number];
 
+/** What keys and values are kept as. */
+export const CACHE_KINDS = ['f32', 'f16', 'q8', 'q4'] as const;
+
+const matmulSchema = z.array(z.strictObject({ weights: z.enum(MATMUL_WEIGHTS), tokens: positive, flopsPerSecond: positive })).min(1).max(256);
+/**
+ * Attention of single new tokens by what the cache is kept as, and by how many query heads share a head of keys and values: the bytes that these would
+ * have in 16 bits, a second. What quantised ones cost to read is in it.
+ */
+const decodeSchema = z.array(z.strictObject({ cache: z.enum(CACHE_KINDS), groupHeads: z.int().min(1).max(4096), bytesPerSecond: positive })).min(1).max(64);
+
+/** Products and attention on other threads, or with other instructions, than a processor's main figures. */
+const otherSchema = z.strictObject({
+  threads: z.int().min(1).max(4096),
+  instructionSet: z.string().max(40).optional(),
+  matmul: matmulSchema,
+  attention: z.strictObject({ prefillFlopsPerSecond: positive, decodeBytesPerSecond: positive, decode: decodeSchema.optional() }),
+});
+
 const computeSchema = z.strictObject({
   /** Threads that the figures below were measured with; more or fewer scale them. GPUs: 1. */
   threads: z.int().min(1).max(4096),
   /** Speed of x·Wᵀ for a batch of `tokens` rows of x: 2 operations a weight and token. At least one point for f16 or q8 or q4. */
-  matmul: z.array(z.strictObject({ weights: z.enum(MATMUL_WEIGHTS), tokens: positive, flopsPerSecond: positive })).min(1).max(256),
+  matmul: matmulSchema,
   attention: z.strictObject({
     /** Query · key and weights · value of prompts: 4 operations a query head element and key. */
     prefillFlopsPerSecond: positive,
     /** Keys and values that attention of single new tokens reads, in bytes of the uncompressed cache. */
     decodeBytesPerSecond: positive,
+    /** The same by cache and heads; goes before `decodeBytesPerSecond` where it is there. */
+    decode: decodeSchema.optional(),
   }),
+  /** Large blocks, read by all threads. */
   memoryBytesPerSecond: positive,
+  /** Large blocks, copied by all threads; a byte counts once. */
+  memoryCopyBytesPerSecond: positive.optional(),
   /** Values that become 4 or 8 bit, or become floats again. */
   quantiseValuesPerSecond: positive,
   dequantiseValuesPerSecond: positive,
   /** Logits that are looked at when sampling. */
   sampleLogitsPerSecond: positive.default(1e9),
+  /** The same with a temperature and top-p. */
+  sampleTopPLogitsPerSecond: positive.optional(),
   /** What a task costs beside its work: queueing, waking threads. */
   taskSeconds: seconds.default(0),
+  /** The same processor on one thread. */
+  oneThread: otherSchema.optional(),
+  /** The same threads with other instruction sets. */
+  otherInstructionSets: z.array(otherSchema).max(16).optional(),
+});
+
+/** One way of asking a disk for data. */
+const diskRequestsSchema = z.strictObject({
+  operation: z.enum(['read', 'readPages', 'write']),
+  requestBytes: positive,
+  /** Requests in flight. */
+  depth: z.int().min(1).max(65_536),
+  bytesPerSecond: positive,
 });
 
 /** Constants of FlexGen's cost model as shipped (its file, not its paper); bandwidths in bytes, compute in operations. */
@@ -92,14 +130,19 @@ const profileSchema = z.strictObject({
     diskReadBytesPerSecond: positive.optional(),
     diskWriteBytesPerSecond: positive.optional(),
   }),
+  /** The disk by size and number of requests; `links` has what the engine's own give. */
+  diskRequests: z.array(diskRequestsSchema).max(64).optional(),
   cpu: computeSchema,
   gpu: computeSchema.optional(),
-  /** Half the interquartile range of a measured figure over its median, by the figure's path, e.g. `links.diskReadBytesPerSecond`. */
+  /** Half the interquartile range of a measured figure over its median, by the figure's path, e.g. `links.diskReadBytesPerSecond`, `cpu.matmul.q4.64`. */
   spread: z.record(z.string().max(200), z.number().min(0)).default({}),
+  /** What could not be measured, and why. */
+  leftOut: z.record(z.string().max(200), z.string().max(4000)).optional(),
   flexgen: flexgenSchema.optional(),
   lmOffload: lmOffloadSchema.optional(),
 });
 
+export type OtherCompute = z.output<typeof otherSchema>;
 /** How fast one processor computes. */
 export type ComputeProfile = z.output<typeof computeSchema>;
 export type FlexgenConstants = z.output<typeof flexgenSchema>;

@@ -1,10 +1,104 @@
+import { join } from 'node:path';
+import type { Addon, MachineFacts, MachineFigures } from '../../bindings/Addon.js';
+import { loadAddon } from '../../bindings/loadAddon.js';
+import { fromNativeError } from '../../bindings/nativeCall.js';
+import { InterruptedError } from '../../errors/InterruptedError.js';
 import { UsageError } from '../../errors/UsageError.js';
-import type { HardwareProfile } from '../policy/HardwareProfile.js';
+import { userCacheFolder } from '../../model/pull/cacheFolder.js';
+import { parseBytes, type Size } from '../../units.js';
+import { parseHardware, type HardwareProfile } from '../policy/HardwareProfile.js';
+import { PAGE_TOKENS } from '../reserves.js';
+import { freeMemory } from './freeMemory.js';
+import { hardwareOf } from './hardwareOf.js';
+
+/** How far measuring is. */
+export interface ProfileProgress {
+  readonly done: number;
+  readonly total: number;
+  /** What is being measured, in words. */
+  readonly what: string;
+}
+
+export interface ProfileOptions {
+  /** Folder of repacked models and spill files, whose disk is measured; made where it is missing. Default: the one in the user's cache folder. */
+  readonly disk?: string | undefined;
+  /** Most that is written there, for as long as measuring takes; never more than a quarter of what is free. 0: no disk. Default 256 MiB, at most 1 GiB. */
+  readonly diskBytes?: Size | undefined;
+  /** Threads that the main figures are for. Default: all that this process may use. */
+  readonly threads?: number | undefined;
+  /** Memory that measuring takes, beside some 40 MiB. Default 128 MiB, or an eighth of what is free; at least 16 MiB. */
+  readonly memory?: Size | undefined;
+  /** 1, the default, is about eight seconds. Less takes less time and is less certain; above 0, at most 100. */
+  readonly budget?: number | undefined;
+  readonly signal?: AbortSignal | undefined;
+  readonly onProgress?: ((progress: ProfileProgress) => void) | undefined;
+}
+
+const DISK_BYTES = 256 * 2 ** 20;
+const MOST_DISK_BYTES = 2 ** 30;
+
+/** Where runs keep repacked models and spill files unless told otherwise. */
+export function defaultDiskFolder(): string {
+  return join(userCacheFolder(), 'repacked');
+}
 
 /**
- * Measures this machine: links between tiers, disk, products and attention, each as a robust median with its spread, in seconds.
- * @throws UsageError as long as this build has no measurements
+ * Measures this machine, on a thread beside JavaScript's: memory, disk, matrix products, attention, quantising, sampling and the cost of a task, with
+ * the engine's own kernels, threads and files, each as a median with its spread. It takes about eight seconds. A disk that cannot be measured (full,
+ * no direct input and output) is left out and the profile says why.
+ *
+ * The figures are of a machine that is free; neighbours who compute meanwhile lower them. GPUs are left out, as the engine does not use them.
+ *
+ * @throws UsageError for an option out of range; NativeError where there is no addon or no memory; InterruptedError when `signal` fires
  */
-export async function profileMachine(): Promise<HardwareProfile> {
-  throw new UsageError('hardware this: this build does not measure machines; give a hardware file or a built-in name');
+export async function profileMachine(options: ProfileOptions = {}): Promise<HardwareProfile> {
+  const { disk = defaultDiskFolder(), signal, onProgress } = options;
+  const budget = options.budget ?? 1;
+  if (!(budget > 0 && budget <= 100)) throw new UsageError(`budget: found ${String(options.budget)}, expected a number above 0, at most 100`);
+  const addon = loadAddon();
+  const machine = addon.machine();
+  const threads = options.threads ?? machine.processors;
+  if (!Number.isSafeInteger(threads) || threads < 1 || threads > 1024) throw new UsageError(`threads: found ${String(threads)}, expected a whole number from 1 to 1024`);
+  const diskBytes = diskBytesOf(options.diskBytes);
+  const figures = await measure(
+    addon,
+    {
+      threads, budget, pageTokens: PAGE_TOKENS,
+      ...(diskBytes > 0 && { disk: { folder: disk, bytes: diskBytes } }),
+      ...(options.memory !== undefined && { memoryBytes: Math.min(parseBytes(options.memory, 'memory'), 2 ** 32) }),
+    },
+    signal,
+    onProgress,
+  );
+  return parseHardware(hardwareOf(figures, identityOf(machine), await freeMemory(machine, diskBytes > 0 ? disk : undefined)), 'the profile of this machine');
+}
+
+/** What tells this machine from others, in a profile. */
+export function identityOf({ processorName, processors, memoryBytes, instructionSets }: MachineFacts): Required<Omit<HardwareProfile['machine'], 'gpuName'>> {
+  return { processorName: processorName.slice(0, 400), processors, memoryBytes, instructionSet: instructionSets.at(-1) ?? 'scalar' };
+}
+
+function diskBytesOf(size: Size | undefined): number {
+  if (size === undefined) return DISK_BYTES;
+  if (/^\s*0\s*$/.test(String(size))) return 0;
+  const bytes = parseBytes(size, 'diskBytes');
+  if (bytes > MOST_DISK_BYTES) throw new UsageError(`diskBytes: found ${String(size)}, expected at most 1GiB`);
+  return bytes;
+}
+
+async function measure(addon: Addon, options: Parameters<Addon['profile']>[0], signal: AbortSignal | undefined, onProgress: ProfileOptions['onProgress']): Promise<MachineFigures> {
+  const stopped = (): boolean => signal?.aborted === true;
+  if (stopped()) throw new InterruptedError(signal?.reason);
+  let last = -1;
+  try {
+    return await addon.profile(options, (done, total, what) => {
+      if (stopped()) return false;
+      if (done !== last) onProgress?.({ done, total, what });
+      last = done;
+      return true;
+    });
+  } catch (error) {
+    if (stopped()) throw new InterruptedError(signal?.reason);
+    throw fromNativeError(error);
+  }
 }

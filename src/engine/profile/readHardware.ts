@@ -3,7 +3,8 @@ import { fileURLToPath } from 'node:url';
 import { UsageError } from '../../errors/UsageError.js';
 import { readJsonObject } from '../../model/files/readJson.js';
 import { parseHardware, type HardwareProfile } from '../policy/HardwareProfile.js';
-import { profileMachine } from './profileMachine.js';
+import { cachedProfile } from './cachedProfile.js';
+import type { ProfileOptions } from './profileMachine.js';
 
 /** The package's own hardware files. */
 const BUILT_IN = new URL('../../../hardware/', import.meta.url);
@@ -15,12 +16,14 @@ export async function builtInHardware(): Promise<string[]> {
 }
 
 /**
- * A machine by name or file; `this` is measured now.
+ * A machine by name or file; `this` is the one that this runs on, measured once and remembered (`cachedProfile`).
+ * @param options how to measure it, where that is still to be done
  * @throws UsageError for a name that is not known
  * @throws PlanFileError, ModelFileError for a file that cannot be used
+ * @throws NativeError, InterruptedError where measuring fails or is interrupted
  */
-export async function readHardware(nameOrFile: string): Promise<HardwareProfile> {
-  if (nameOrFile === 'this') return profileMachine();
+export async function readHardware(nameOrFile: string, options: ProfileOptions = {}): Promise<HardwareProfile> {
+  if (nameOrFile === 'this') return cachedProfile(options);
   const names = await builtInHardware();
   const path = names.includes(nameOrFile) ? fileURLToPath(new URL(`${nameOrFile}.json`, BUILT_IN)) : nameOrFile;
   if (path === nameOrFile && !/[\\/.]/.test(nameOrFile)) {

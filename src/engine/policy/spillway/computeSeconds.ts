@@ -30,7 +30,7 @@ const STAND_INS: Readonly<Record<MatmulWeights, readonly MatmulWeights[]>> = {
  * Operations a second of a product with `tokens` rows: the measured points joined by straight lines between the logarithms. Below the first point
  * reading the weights takes all the time, which does not depend on the rows; beyond the last one the speed stays.
  */
-export function matmulFlopsPerSecond({ matmul }: ComputeProfile, kind: MatmulWeights, tokens: number): number {
+export function matmulFlopsPerSecond({ matmul }: Pick<ComputeProfile, 'matmul'>, kind: MatmulWeights, tokens: number): number {
   const measured = STAND_INS[kind].find((each) => matmul.some(({ weights }) => weights === each));
   const points = matmul.filter(({ weights }) => weights === measured).sort((a, b) => a.tokens - b.tokens);
   const above = points.findIndex((point) => point.tokens >= tokens);
@@ -41,10 +41,23 @@ export function matmulFlopsPerSecond({ matmul }: ComputeProfile, kind: MatmulWei
   return low.flopsPerSecond * (high.flopsPerSecond / low.flopsPerSecond) ** part;
 }
 
+/**
+ * A rate on `threads` threads from the one on all that were measured: between that and the one on a single thread the gain of a doubling stays; in
+ * proportion where a single thread was not measured. More threads than were measured are no faster.
+ */
+export function rateOnThreads(all: number, one: number | undefined, threads: number, measured: number): number {
+  if (threads >= measured) return all;
+  if (one === undefined) return (all * threads) / measured;
+  // Noise may have made one thread look faster than all.
+  const single = Math.min(one, all);
+  return single * (all / single) ** (Math.log(threads) / Math.log(measured));
+}
+
 /** Seconds of a product of `tokens` rows with `elements` weights. */
 function matmulSeconds({ on, threads = on.threads }: ComputeSetting, kind: MatmulWeights, elements: number, tokens: number): number {
   if (tokens <= 0) return 0;
-  return (2 * elements * tokens) / matmulFlopsPerSecond(on, kind, tokens) / (Math.min(threads, on.threads) / on.threads);
+  const one = on.oneThread && matmulFlopsPerSecond(on.oneThread, kind, tokens);
+  return (2 * elements * tokens) / rateOnThreads(matmulFlopsPerSecond(on, kind, tokens), one, threads, on.threads);
 }
 
 /** Norm, query, key and value products, rotation, and storing keys and values: compressed on the way where they are. */
@@ -67,15 +80,35 @@ export function finishSeconds(setting: ComputeSetting, tokens: number): number {
   return out + inner + elementwiseSeconds(setting, tokens * (8 * hiddenSize + 4 * feedForwardSize * (experts?.perToken ?? 1)));
 }
 
+const CACHE_KIND = { none: 'f16', '8bit': 'q8', '4bit': 'q4' } as const;
+
+/** The measured speed for a kind of cache, joined between the numbers of query heads a head of keys and values; undefined where it was not measured. */
+function decodeBytesPerSecond({ decode = [] }: ComputeProfile['attention'], cache: Compression, groupHeads: number): number | undefined {
+  const points = decode.filter((point) => point.cache === CACHE_KIND[cache]).sort((a, b) => a.groupHeads - b.groupHeads);
+  const above = points.findIndex((point) => point.groupHeads >= groupHeads);
+  const [high, low] = [points[above] ?? points.at(-1), points[above - 1]];
+  if (high === undefined || low === undefined || above < 0) return high?.bytesPerSecond;
+  const part = Math.log(groupHeads / low.groupHeads) / Math.log(high.groupHeads / low.groupHeads);
+  return low.bytesPerSecond * (high.bytesPerSecond / low.bytesPerSecond) ** part;
+}
+
 /** Attention of rows that decode: bounded by reading their keys and values, which become floats again where they are compressed. */
 export function decodeAttentionSeconds({ on, shape, threads = on.threads, compressCache }: ComputeSetting, keys: number): number {
+  const { attention, oneThread } = on;
   const values = keys * cacheValues(shape);
-  const read = (values * 2) / on.attention.decodeBytesPerSecond / (Math.min(threads, on.threads) / on.threads);
+  const groupHeads = shape.heads / shape.kvHeads;
+  const measured = decodeBytesPerSecond(attention, compressCache, groupHeads);
+  if (measured !== undefined) {
+    const one = oneThread && decodeBytesPerSecond(oneThread.attention, compressCache, groupHeads);
+    return (values * 2) / rateOnThreads(measured, one, threads, on.threads);
+  }
+  const read = (values * 2) / rateOnThreads(attention.decodeBytesPerSecond, oneThread?.attention.decodeBytesPerSecond, threads, on.threads);
   return read + (compressCache === 'none' ? 0 : values / on.dequantiseValuesPerSecond);
 }
 
 export function prefillAttentionSeconds({ on, shape, threads = on.threads }: ComputeSetting, keys: number): number {
-  return (4 * keys * shape.heads * shape.headDim) / on.attention.prefillFlopsPerSecond / (Math.min(threads, on.threads) / on.threads);
+  const rate = rateOnThreads(on.attention.prefillFlopsPerSecond, on.oneThread?.attention.prefillFlopsPerSecond, threads, on.threads);
+  return (4 * keys * shape.heads * shape.headDim) / rate;
 }
 
 /** Final norm, the head's product, and looking at the logits. */

@@ -1,0 +1,44 @@
+// What profiling a machine gives: rates, each as a median with its spread.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace spillway {
+
+// One measured rate. Fields that say nothing about it are empty or 0.
+struct Figure {
+  // memory-read, memory-copy       bytes of large blocks, out of reach of the caches; a copied byte counts once
+  // matmul                         operations (2 a weight and token) of x Wᵀ, the input's quantisation included
+  // attention-prefill              operations (4 a query head element and key seen) of a prompt
+  // attention-decode               bytes that keys and values of single new tokens would have as 16-bit floats, whatever `kind` holds them in
+  // cache-store                    values of keys and values that become `kind`
+  // sample-greedy, sample-top-p    logits
+  // task                           tasks through a queue, each with the parallel loops of a layer's part and nothing in them
+  // disk-read, disk-write          bytes; disk-read-pages: scattered 64 KiB pages
+  std::string what;
+  std::string kind;            // f32, f16, q8, q4: of weights, or of the cache
+  std::string instructionSet;  // what it ran on
+  unsigned threads = 0;
+  size_t tokens = 0;      // rows of x; tokens of the prompt
+  size_t groupHeads = 0;  // query heads that share a head of keys and values
+  size_t requestBytes = 0;
+  unsigned depth = 0;  // requests in flight
+  double perSecond = 0;
+  double spread = 0;  // half the interquartile range of the samples over their median
+  size_t samples = 0;
+};
+
+// What could not be measured, and why.
+struct LeftOut {
+  std::string what;
+  std::string reason;
+};
+
+struct MachineFigures {
+  std::vector<Figure> figures;
+  std::vector<LeftOut> leftOut;
+};
+
+}  // namespace spillway

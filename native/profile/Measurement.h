@@ -1,0 +1,33 @@
+// One thing that is measured, a little in every round: so a neighbour who is busy for a second spoils some samples of everything and not all of one thing.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "Figure.h"
+
+namespace spillway {
+
+class Workbench;
+
+class Measurement {
+ public:
+  virtual ~Measurement() = default;
+  virtual std::string name() const = 0;  // for people who wait
+  // Takes some more samples. Throws Error(Cancelled).
+  virtual void round(Workbench& bench) = 0;
+  // What has been found, once there was a round.
+  virtual void report(MachineFigures& into) const = 0;
+};
+
+std::unique_ptr<Measurement> measureMemory();
+// kind: f32, f16, q8 or q4.
+std::unique_ptr<Measurement> measureMatmul(const std::string& kind);
+// kind: f16, q8 or q4.
+std::unique_ptr<Measurement> measureAttention(const std::string& kind);
+std::unique_ptr<Measurement> measureCacheStore();
+std::unique_ptr<Measurement> measureSampling();
+std::unique_ptr<Measurement> measureTask();
+std::unique_ptr<Measurement> measureDisk();
+
+}  // namespace spillway

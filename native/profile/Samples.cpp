@@ -1,0 +1,23 @@
+#include "Samples.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace spillway {
+
+double Samples::quantile(double share) const {
+  if (seconds_.empty()) return 0;
+  std::vector<double> sorted = seconds_;
+  std::sort(sorted.begin(), sorted.end());
+  const double at = share * static_cast<double>(sorted.size() - 1);
+  const size_t low = static_cast<size_t>(std::floor(at));
+  const size_t high = std::min(low + 1, sorted.size() - 1);
+  return sorted[low] + (sorted[high] - sorted[low]) * (at - static_cast<double>(low));
+}
+
+double Samples::spread() const {
+  const double middle = median();
+  return middle > 0 ? (quantile(0.75) - quantile(0.25)) / 2 / middle : 0;
+}
+
+}  // namespace spillway

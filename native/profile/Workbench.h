@@ -1,0 +1,100 @@
+// What all measurements share: memory, threads, time, and the word to stop.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../kernels/cpu/Kernels.h"
+#include "../runtime/Arena.h"
+#include "../runtime/Clock.h"
+#include "../runtime/Error.h"
+#include "../runtime/ThreadPool.h"
+#include "ProfileProgress.h"
+#include "Samples.h"
+
+namespace spillway {
+
+constexpr size_t kLeastProfileMemory = size_t{16} << 20;
+
+struct ProfileOptions {
+  unsigned threads = 1;  // all that shall be used; what is measured with one thread is measured beside it
+  std::vector<InstructionSet> instructionSets;  // all that shall be looked at, the one that runs use first
+  std::vector<size_t> tokenCounts = {1, 4, 16, 64, 256};  // of products
+  uint32_t pageTokens = 32;  // of the KV cache
+  size_t memoryBytes = size_t{128} << 20;  // to work in; best more than the processor's caches hold
+  std::string diskFolder;  // where stores and spill files go; empty: the disk is not looked at
+  uint64_t diskBytes = uint64_t{256} << 20;  // most that is written there
+  double budget = 1;  // 1: about eight seconds. Time and repetitions grow and shrink with it
+};
+
+// One instruction set on a number of threads.
+struct ComputeSetting {
+  InstructionSet set;
+  ThreadPool* pool;
+  bool aside;  // a set that runs do not use by default: measured in the first round alone, and with less
+};
+
+class Workbench {
+ public:
+  // Throws Error(InvalidArgument) for options that make no sense.
+  Workbench(const ProfileOptions& options, ProfileProgress& progress);
+
+  const ProfileOptions& options() const { return options_; }
+  uint8_t* memory() { return arena_.data(); }  // every measurement fills it anew, each round
+  size_t memoryBytes() const { return arena_.bytes(); }
+  ThreadPool& all() { return all_; }
+  ThreadPool& one() { return one_; }
+  InstructionSet best() const { return options_.instructionSets.front(); }
+  // The best set on all threads; then on one, where that is something else; then, if wanted, the others on all threads.
+  std::vector<ComputeSetting> settings(bool others);
+
+  // Throws Error(Cancelled) once it was told to stop.
+  void check() const {
+    progress_.tick();
+    if (progress_.stopped.load(std::memory_order_relaxed)) throw Error(ErrorCode::Cancelled, "cancelled");
+  }
+
+  // Takes samples for about `seconds` (at a budget of 1), at least `least` of them. body() returns the seconds of one.
+  template <typename Body>
+  void sample(Samples& into, double seconds, size_t least, Body body) const {
+    const double end = monotonicSeconds() + seconds * options_.budget;
+    for (size_t taken = 0; taken < least || monotonicSeconds() < end; taken++) {
+      check();
+      into.add(body());
+    }
+  }
+
+  // How many units (outputs, rows, ...) make a sample of about kSampleSeconds: a multiple of `step`, at least that and at most `most`.
+  // body(units) returns the seconds that they took.
+  template <typename Body>
+  size_t unitsPerSample(size_t step, size_t most, Body body) const {
+    check();
+    if (step >= most) return most;
+    double seconds = body(step);
+    if (seconds < kSampleSeconds) seconds = body(step);  // the first one woke threads and touched memory
+    const double each = seconds / static_cast<double>(step);
+    const double wanted = each > 0 ? kSampleSeconds / each : static_cast<double>(most);
+    if (wanted >= static_cast<double>(most)) return most;
+    const size_t steps = static_cast<size_t>(wanted) / step;
+    return steps < 1 ? step : steps * step;
+  }
+  static constexpr double kSampleSeconds = 0.003;
+
+ private:
+  ProfileOptions options_;
+  ProfileProgress& progress_;
+  Arena arena_;
+  ThreadPool all_, one_;
+};
+
+// Seconds that body() takes.
+template <typename Body>
+double timed(Body body) {
+  const double start = monotonicSeconds();
+  body();
+  return monotonicSeconds() - start;
+}
+
+}  // namespace spillway

@@ -1,0 +1,159 @@
+// The disk, through the file and the requests that stores and spill files use. What is written has no name any more once the file is open, so its
+// space is free again however the process ends.
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <optional>
+
+#include "../runtime/IoQueue.h"
+#include "../runtime/SpillFile.h"
+#include "../runtime/Transfer.h"
+#include "Measurement.h"
+#include "Workbench.h"
+
+namespace spillway {
+
+namespace {
+
+constexpr double kSeconds = 0.06;        // a point and round
+constexpr double kMostWriteSeconds = 1;  // for the first filling: slow disks are read in what there was time to write
+constexpr size_t kCall = size_t{8} << 20;  // bytes that one call moves
+constexpr size_t kPage = size_t{64} << 10;
+constexpr uint64_t kLeastBytes = 2 * kCall;
+const DirectOptions kEngines;  // how the engine reads and writes
+
+struct Way {
+  bool writing;
+  bool pages;  // scattered ones; else one range after another
+  size_t requestBytes;
+  unsigned depth;
+};
+const Way kWays[] = {
+    {false, false, kEngines.requestBytes, kEngines.depth}, {true, false, kEngines.requestBytes, kEngines.depth}, {false, true, kEngines.requestBytes, kEngines.depth},
+    {false, false, size_t{128} << 10, 1},                  {false, false, size_t{128} << 10, 8},                  {false, false, size_t{1} << 20, 1},
+    {false, false, size_t{1} << 20, 32},                   {false, false, size_t{4} << 20, 4},                    {true, false, size_t{128} << 10, 8},
+    {true, false, size_t{1} << 20, 1},
+};
+
+class DiskMeasurement final : public Measurement {
+ public:
+  std::string name() const override { return "disk"; }
+
+  void round(Workbench& bench) override {
+    if (!reason_.empty()) return;
+    try {
+      if (!file_) open(bench);
+      if (!reason_.empty()) return;
+      for (size_t way = 0; way < std::size(kWays); way++) takeSamples(bench, kWays[way], samples_[way]);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::File) throw;
+      giveUp(error.what());
+    }
+  }
+
+  void report(MachineFigures& into) const override {
+    if (!reason_.empty()) {
+      into.leftOut.push_back({"disk", reason_});
+      return;
+    }
+    for (size_t way = 0; way < std::size(kWays); way++) {
+      Figure figure;
+      figure.what = kWays[way].pages ? "disk-read-pages" : kWays[way].writing ? "disk-write" : "disk-read";
+      figure.requestBytes = kWays[way].pages ? kPage : kWays[way].requestBytes;
+      figure.depth = kWays[way].depth;
+      figure.perSecond = 1 / samples_[way].median();
+      figure.spread = samples_[way].spread();
+      figure.samples = samples_[way].count();
+      into.figures.push_back(figure);
+    }
+  }
+
+ private:
+  void giveUp(const std::string& reason) {
+    reason_ = reason;
+    file_.reset();
+  }
+
+  void open(Workbench& bench) {
+    const ProfileOptions& options = bench.options();
+    std::error_code error;
+    std::filesystem::create_directories(options.diskFolder, error);
+    const std::filesystem::space_info space = std::filesystem::space(options.diskFolder, error);
+    if (error) return giveUp(options.diskFolder + ": " + error.message());
+    const uint64_t room = space.available / 4;  // most of what is free stays free
+    bytes_ = std::min<uint64_t>(options.diskBytes, room) / kCall * kCall;
+    if (bytes_ < kLeastBytes)
+      return giveUp(options.diskFolder + ": found " + std::to_string(space.available) + " bytes free, of which a quarter may be used, and " + std::to_string(options.diskBytes) +
+                    " allowed; expected " + std::to_string(kLeastBytes) + " to measure with");
+    file_ = std::make_unique<SpillFile>(options.diskFolder, bytes_);
+    fillMemory(bench);
+    const double begin = monotonicSeconds();
+    uint64_t written = 0;
+    while (written < bytes_ && (written < kLeastBytes || monotonicSeconds() - begin < kMostWriteSeconds)) {
+      bench.check();
+      file_->file().write(written, kCall, bench.memory());  // not a sample: fresh blocks take longer, and a spill file's are used again and again
+      written += kCall;
+    }
+    bytes_ = written;
+    if (!file_->file().direct()) giveUp(options.diskFolder + ": its file system has no direct input and output, so that what would be measured is the page cache");
+  }
+
+  // What cannot be compressed: some disks would gain by it.
+  void fillMemory(Workbench& bench) const {
+    uint64_t state = 88172645463325252u;
+    auto* words = reinterpret_cast<uint64_t*>(bench.memory());
+    for (size_t i = 0; i < kCall / sizeof(uint64_t); i++) {
+      state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+      words[i] = state;
+    }
+  }
+
+  void takeSamples(Workbench& bench, const Way& way, Samples& samples) {
+    if (way.writing) fillMemory(bench);
+    const bool engines = way.requestBytes == kEngines.requestBytes && way.depth == kEngines.depth;
+    DirectOptions options;
+    options.requestBytes = way.requestBytes;
+    options.depth = way.depth;
+    const std::unique_ptr<IoQueue> queue = engines ? nullptr : makeIoQueue(file_->file().backend(), way.depth, nullptr);
+    std::vector<DirectFile::ReadRange> ranges;
+    bench.sample(samples, kSeconds, 2, [&] {
+      ranges.clear();
+      if (way.pages) {
+        for (size_t i = 0; i < kCall / kPage; i++) {
+          random_ = random_ * 6364136223846793005u + 1442695040888963407u;
+          ranges.push_back({(random_ >> 33) % (bytes_ / kPage) * kPage, kPage, bench.memory() + i * kPage});
+        }
+      } else {
+        ranges.push_back({next_, kCall, bench.memory()});
+        next_ = (next_ + kCall) % bytes_;
+      }
+      return timed([&] { move(way, options, queue.get(), ranges); }) / static_cast<double>(kCall);
+    });
+  }
+
+  void move(const Way& way, const DirectOptions& options, IoQueue* queue, const std::vector<DirectFile::ReadRange>& ranges) {
+    DirectFile& file = file_->file();
+    if (queue == nullptr) {
+      if (way.writing) file.write(ranges[0].offset, ranges[0].bytes, ranges[0].destination);
+      else file.read(ranges.data(), ranges.size());
+      return;
+    }
+    std::atomic<bool> direct{file.direct()};
+    Transfer transfer({file.descriptor(), way.writing, direct, options}, *queue, ranges.data(), ranges.size());
+    const Transfer::Failure failure = transfer.run();
+    if (failure.failed) throw FileError(file.path(), "offset " + std::to_string(failure.offset), "error " + std::to_string(failure.error), "bytes that were written before");
+  }
+
+  std::unique_ptr<SpillFile> file_;
+  uint64_t bytes_ = 0;
+  uint64_t next_ = 0;
+  uint64_t random_ = 1;
+  std::string reason_;  // why there are no figures
+  Samples samples_[std::size(kWays)];
+};
+
+}  // namespace
+
+std::unique_ptr<Measurement> measureDisk() { return std::make_unique<DiskMeasurement>(); }
+
+}  // namespace spillway

@@ -1,0 +1,32 @@
+#include "measureMachine.h"
+
+#include "Measurement.h"
+
+namespace spillway {
+
+MachineFigures measureMachine(const ProfileOptions& options, ProfileProgress& progress) {
+  Workbench bench(options, progress);
+  std::vector<std::unique_ptr<Measurement>> measurements;
+  measurements.push_back(measureMemory());
+  if (!options.diskFolder.empty()) measurements.push_back(measureDisk());
+  for (const char* kind : {"q4", "q8", "f16", "f32"}) measurements.push_back(measureMatmul(kind));
+  for (const char* kind : {"f16", "q8", "q4"}) measurements.push_back(measureAttention(kind));
+  measurements.push_back(measureCacheStore());
+  measurements.push_back(measureSampling());
+  measurements.push_back(measureTask());
+
+  const size_t rounds = options.budget < 0.5 ? 1 : 3;
+  for (size_t round = 0; round < rounds; round++) {
+    for (size_t i = 0; i < measurements.size(); i++) {
+      bench.check();
+      progress.set(round * measurements.size() + i, rounds * measurements.size(), measurements[i]->name());
+      measurements[i]->round(bench);
+    }
+  }
+  progress.set(rounds * measurements.size(), rounds * measurements.size(), "done");
+  MachineFigures figures;
+  for (const auto& measurement : measurements) measurement->report(figures);
+  return figures;
+}
+
+}  // namespace spillway

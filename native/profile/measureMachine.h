@@ -1,0 +1,13 @@
+// Everything that a hardware profile is made of, measured on this machine.
+#pragma once
+#include "Figure.h"
+#include "ProfileProgress.h"
+#include "Workbench.h"
+
+namespace spillway {
+
+// Blocks for about eight seconds times the budget. A disk that cannot be measured is left out; everything else throws: Error(InvalidArgument),
+// Error(Memory), Error(Cancelled) within some tens of milliseconds after `stopped` was set.
+MachineFigures measureMachine(const ProfileOptions& options, ProfileProgress& progress);
+
+}  // namespace spillway

@@ -1,0 +1,65 @@
+// What a task costs beside its work: its way through a queue, and waking the threads for each of its parallel loops.
+#include "../runtime/TaskQueue.h"
+#include "Measurement.h"
+#include "Workbench.h"
+
+namespace spillway {
+
+namespace {
+
+constexpr double kSeconds = 0.02;  // a round
+constexpr size_t kTasks = 64;      // a sample; they are queued ahead, as those of a run are
+// A layer is three tasks (project, attend, finish) with five, one and ten loops: norms, quantising activations, products, rotation, sums.
+constexpr size_t kLoops = 5;
+
+class TaskMeasurement final : public Measurement {
+ public:
+  std::string name() const override { return "the cost of a task"; }
+
+  void round(Workbench& bench) override {
+    threads_ = bench.all().threads();
+    CompletionChannel channel([] {});
+    EventTable events;
+    TaskQueue queue("spillway-probe", events, channel);
+    std::vector<Completion> completions;
+    bench.sample(samples_, kSeconds, 3, [&] {
+      return timed([&] {
+               EventId last = 0;
+               for (size_t task = 0; task < kTasks; task++) {
+                 const std::vector<EventId> after = last == 0 ? std::vector<EventId>() : std::vector<EventId>{last};
+                 last = queue.submit(
+                     [&bench, this]() -> std::unique_ptr<TaskResult> {
+                       for (size_t loop = 0; loop < kLoops; loop++)
+                         bench.all().parallelFor(threads_, [](size_t, unsigned) {});
+                       return nullptr;
+                     },
+                     after);
+               }
+               EventId failed = 0;
+               events.await({last}, &failed, [] { return false; });
+               channel.take(completions);
+             }) /
+             static_cast<double>(kTasks);
+    });
+  }
+
+  void report(MachineFigures& into) const override {
+    Figure figure;
+    figure.what = "task";
+    figure.threads = threads_;
+    figure.perSecond = 1 / samples_.median();
+    figure.spread = samples_.spread();
+    figure.samples = samples_.count();
+    into.figures.push_back(figure);
+  }
+
+ private:
+  unsigned threads_ = 1;
+  Samples samples_;
+};
+
+}  // namespace
+
+std::unique_ptr<Measurement> measureTask() { return std::make_unique<TaskMeasurement>(); }
+
+}  // namespace spillway

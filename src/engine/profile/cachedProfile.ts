@@ -1,0 +1,98 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { mkdir, open, rename, rm, stat, statfs } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
+import type { MachineFacts } from '../../bindings/Addon.js';
+import { loadAddon } from '../../bindings/loadAddon.js';
+import { SpillwayError } from '../../errors/SpillwayError.js';
+import { readJsonObject } from '../../model/files/readJson.js';
+import { userCacheFolder } from '../../model/pull/cacheFolder.js';
+import { parseHardware, type HardwareProfile } from '../policy/HardwareProfile.js';
+import { checkSameMachine } from '../policy/machineMatch.js';
+import { freeMemory } from './freeMemory.js';
+import { defaultDiskFolder, profileMachine, type ProfileOptions } from './profileMachine.js';
+
+const MOST_BYTES = 2 ** 20;
+/** The key leaves out what the memory varies by from one boot to the next; `checkSameMachine` looks at it. */
+const MEMORY_STEP = 2 ** 28;
+
+/**
+ * The profile of this machine: measured by the first who asks and kept in the user's cache folder, for this processor, its count (affinity and cgroup
+ * included), memory, instruction sets, version of the package and file system of the disk folder. What memory and disk have free is looked up each time.
+ * A kept file that is of another machine or damaged is measured again.
+ *
+ * @throws UsageError, NativeError, InterruptedError as `profileMachine`
+ */
+export async function cachedProfile(options: ProfileOptions = {}): Promise<HardwareProfile> {
+  const machine = loadAddon().machine();
+  const path = await profilePath(options, machine);
+  const kept = await readProfile(path, machine);
+  if (kept === undefined) return refreshProfile(options);
+  const memory = await freeMemory(machine, kept.memory.diskBytes > 0 ? (options.disk ?? defaultDiskFolder()) : undefined);
+  // Once full, a disk is still measured: it only has no room now.
+  return { ...kept, memory };
+}
+
+/**
+ * Measures this machine, and keeps the profile for whoever calls `cachedProfile` next. Where the cache folder cannot be written it is not kept.
+ * @throws UsageError, NativeError, InterruptedError as `profileMachine`
+ */
+export async function refreshProfile(options: ProfileOptions = {}): Promise<HardwareProfile> {
+  const profile = await profileMachine(options);
+  const path = await profilePath(options, loadAddon().machine());
+  // Not being able to keep it costs the next one some seconds, and this one nothing.
+  await writeAtomic(path, `${JSON.stringify(profile, undefined, 2)}\n`).catch(() => undefined);
+  return profile;
+}
+
+/** Where the profile of this machine is kept. @internal exported for tests */
+export async function profilePath(options: ProfileOptions, machine: MachineFacts): Promise<string> {
+  const { processorName, processors, memoryBytes, instructionSets, cacheBytes } = machine;
+  const { disk = defaultDiskFolder(), diskBytes, threads, memory, budget } = options;
+  const key = JSON.stringify([
+    loadAddon().version, processorName, processors, Math.round(memoryBytes / MEMORY_STEP), instructionSets, cacheBytes,
+    await fileSystemOf(disk), String(diskBytes), threads ?? processors, String(memory), budget ?? 1,
+  ]);
+  return join(userCacheFolder(), 'profiles', `${createHash('sha256').update(key).digest('hex').slice(0, 24)}.json`);
+}
+
+/** The file system that a folder is on, or will be. */
+async function fileSystemOf(folder: string): Promise<string> {
+  for (let path = resolve(folder); ; path = dirname(path)) {
+    try {
+      const [{ dev }, { type, blocks, bsize }] = await Promise.all([stat(path), statfs(path)]);
+      return [dev, type, blocks * bsize].join(':');
+    } catch {
+      if (dirname(path) === path) return 'unknown';
+    }
+  }
+}
+
+/** What is kept, if there is anything and it is good. */
+async function readProfile(path: string, machine: MachineFacts): Promise<HardwareProfile | undefined> {
+  try {
+    const profile = parseHardware(await readJsonObject(path, MOST_BYTES), path);
+    checkSameMachine(profile, machine);
+    return profile;
+  } catch (error) {
+    if (error instanceof SpillwayError) return undefined;
+    throw error;
+  }
+}
+
+async function writeAtomic(path: string, content: string): Promise<void> {
+  await mkdir(dirname(path), { recursive: true });
+  const temporary = `${path}.${process.pid}-${randomBytes(4).toString('hex')}.tmp`;
+  try {
+    const handle = await open(temporary, 'wx');
+    try {
+      await handle.writeFile(content);
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    await rename(temporary, path);
+  } catch (error) {
+    await rm(temporary, { force: true });
+    throw error;
+  }
+}
