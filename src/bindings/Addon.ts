@@ -41,6 +41,8 @@ export interface ProfileOptions {
   readonly disk?: { readonly folder: string; readonly bytes: number };
   /** To keep weights and pages in; at least 16 MiB are taken. Default: 128 MiB, or an eighth of what is free. Some 40 MiB of inputs and outputs come on top. */
   readonly memoryBytes?: number;
+  /** Whether products and attention are measured with all instruction sets of the machine, or with the best alone. */
+  readonly otherInstructionSets: boolean;
   /** Above 0, at most 100. Below 0.5 everything is measured in one round instead of three. */
   readonly budget: number;
 }

@@ -28,13 +28,15 @@ export interface ProfileOptions {
   readonly threads?: number | undefined;
   /** Memory that measuring takes, beside some 40 MiB. Default 128 MiB, or an eighth of what is free; at least 16 MiB. */
   readonly memory?: Size | undefined;
-  /** 1, the default, is about eight seconds. Less takes less time and is less certain; above 0, at most 100. */
+  /** 1, the default, is about eight seconds. Less takes less time and is less certain, and below 0.5 leaves other instruction sets than the best out; above 0, at most 100. */
   readonly budget?: number | undefined;
   readonly signal?: AbortSignal | undefined;
   readonly onProgress?: ((progress: ProfileProgress) => void) | undefined;
 }
 
 const DISK_BYTES = 256 * 2 ** 20;
+/** From here on there is time for instruction sets that runs do not use by default. */
+const WHOLE_BUDGET = 0.5;
 const MOST_DISK_BYTES = 2 ** 30;
 
 /** Where runs keep repacked models and spill files unless told otherwise. */
@@ -63,7 +65,7 @@ export async function profileMachine(options: ProfileOptions = {}): Promise<Hard
   const figures = await measure(
     addon,
     {
-      threads, budget, pageTokens: PAGE_TOKENS,
+      threads, budget, pageTokens: PAGE_TOKENS, otherInstructionSets: budget >= WHOLE_BUDGET,
       ...(diskBytes > 0 && { disk: { folder: disk, bytes: diskBytes } }),
       ...(options.memory !== undefined && { memoryBytes: Math.min(parseBytes(options.memory, 'memory'), 2 ** 32) }),
     },
