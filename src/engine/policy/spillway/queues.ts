@@ -1,6 +1,7 @@
 import { sum, times, type Affine } from '../Affine.js';
 import type { BlockSetting } from '../CostModel.js';
 import { layerElements } from '../ModelShape.js';
+import { diskRates } from './diskRates.js';
 import { decodeAttentionSeconds, finishSeconds, headSeconds, partSeconds, prefillAttentionSeconds, projectSeconds, type ComputeSetting } from './computeSeconds.js';
 import type { Sizes } from './sizes.js';
 import type { SweepClass } from './walkRows.js';
@@ -25,7 +26,9 @@ export function computeSettings({ hardware, shape, block }: BlockSetting): { rea
  * Computing and the disk never overlap better than this share of their sum: measured where they were about as busy, with weights alone and with
  * weights, cache and hidden states moving (bench/results, larger than memory and overlap).
  */
-const NOT_OVERLAPPED = 0.6;
+const NOT_OVERLAPPED = 0.62;
+/** Between one square and the next the threads wait for about so many times what a task costs. */
+const BETWEEN_SQUARES = 8;
 
 /** What a layer of one sweep asks of every queue: transfers by bytes, computing by tasks. */
 export function layerQueues(setting: BlockSetting, sizes: Sizes, { squares, load }: SweepClass): LayerQueues {
@@ -44,17 +47,19 @@ export function layerQueues(setting: BlockSetting, sizes: Sizes, { squares, load
   const parts = partSeconds(on, 'project') + partSeconds(on, 'attend') + partSeconds(on, 'finish');
   const perSquare = projectSeconds(on, tokens) + finishSeconds(on, tokens) + prefillAttentionSeconds(on, load.promptKeys, load.promptTokens) + parts + ends;
   const attend = squares * decodeAttentionSeconds(on, load.decodeKeys);
+  const rates = diskRates(hardware, sizes.pageBytes / shape.layers);
   const disk = {
-    'disk-read': sum(times(1 / (links.diskReadBytesPerSecond ?? Infinity), { wn: w, hn: hidden }), times(1 / pageReadBytesPerSecond(hardware), { cn: context })),
-    'disk-write': times(1 / (links.diskWriteBytesPerSecond ?? Infinity), { cn: fresh, hn: hidden }),
+    'disk-read': { wn: w / rates.read, cn: context / rates.readPages, hn: hidden / rates.read },
+    'disk-write': { cn: fresh / rates.writePages, hn: hidden / rates.write },
   };
   const diskBytes = { wn: w, cn: context + fresh, hn: 2 * hidden };
   const memory = 1 / hardware.cpu.memoryBytesPerSecond;
   if (gpu === undefined) {
     const compute = { constant: squares * perSquare + attend };
+    const waits = { constant: squares * BETWEEN_SQUARES * on.on.taskSeconds };
     const bounds = [
       // What comes from disk crosses the same memory that computing reads.
-      sum(compute, times(memory, diskBytes)),
+      sum(compute, waits, times(memory, diskBytes)),
       disk['disk-read'],
       disk['disk-write'],
       // Queues that are about as busy wait for each other now and then.
@@ -89,9 +94,4 @@ export function layerQueues(setting: BlockSetting, sizes: Sizes, { squares, load
       sum(cpuCompute, times(memory, up), times(memory, down), times(memory, diskBytes)),
     ],
   };
-}
-
-/** Pages of the cache are smaller than blocks of weights, and not beside each other. */
-function pageReadBytesPerSecond({ links, diskRequests = [] }: BlockSetting['hardware']): number {
-  return diskRequests.find(({ operation }) => operation === 'readPages')?.bytesPerSecond ?? links.diskReadBytesPerSecond ?? Infinity;
 }

@@ -1,7 +1,9 @@
 import type { BlockSetting } from '../CostModel.js';
 import type { PlacementShares } from '../Placement.js';
 import { decodeAttentionSeconds, finishSeconds, headSeconds, partSeconds, prefillAttentionSeconds, projectSeconds } from './computeSeconds.js';
+import { diskRates } from './diskRates.js';
 import { computeSettings } from './queues.js';
+import { sizesOf } from './sizes.js';
 
 /** What of a task decides how long it takes (engine/execution/Task has more). */
 export interface TimedTask {
@@ -16,15 +18,18 @@ export interface TimedTask {
 export function taskSeconds(setting: BlockSetting, placement: PlacementShares): (task: TimedTask) => number {
   const { gpu, cpu } = computeSettings(setting);
   const { links } = setting.hardware;
+  const disk = diskRates(setting.hardware, sizesOf(setting).pageBytes / setting.shape.layers);
   const rates: Readonly<Record<string, number | undefined>> = {
     'host-to-device': links.hostToDeviceBytesPerSecond,
     'device-to-host': links.deviceToHostBytesPerSecond,
-    'disk-read': links.diskReadBytesPerSecond,
-    'disk-write': links.diskWriteBytesPerSecond,
+    'disk-read': disk.read,
+    'disk-write': disk.write,
   };
   const on = gpu ?? cpu;
   const onCpu = gpu && setting.block.cpuAttention ? 1 - placement.cache.gpu : 0;
   return ({ name, part, queue, bytes, rows }) => {
+    if (name === 'load_cache' && queue === 'disk-read') return bytes / disk.readPages;
+    if (name === 'store_cache' && queue === 'disk-write') return bytes / disk.writePages;
     if (name !== 'compute') return bytes / (rates[queue] ?? Infinity);
     let [tokens, decodeKeys, promptKeys, promptTokens, sampled] = [0, 0, 0, 0, 0];
     for (const range of rows) {
