@@ -74,7 +74,7 @@ function matmulSeconds({ on, threads = on.threads }: ComputeSetting, kind: Matmu
   return (2 * elements * tokens) / rateOnThreads(matmulFlopsPerSecond(on, kind, tokens), one, threads, on.threads);
 }
 
-/** Queries, keys and values are gone over so often: rounded, scaled, rotated, stored as pages are laid out. */
+/** On the CPU queries, keys and values are gone over so often: rounded, scaled, rotated, stored as pages are laid out. */
 const PROJECTED_TIMES = 7;
 
 /** Norm, query, key and value products, rotation, and storing keys and values: compressed on the way where they are. */
@@ -82,8 +82,9 @@ export function projectSeconds(setting: ComputeSetting, tokens: number): number 
   const { on, shape } = setting;
   const { hiddenSize, heads, kvHeads, headDim } = shape;
   const kind = matmulKind(shape, setting.compressWeights);
+  const projected = setting.isCpu ? PROJECTED_TIMES * (heads + 2 * kvHeads) * headDim : 2 * heads * headDim;
   const quantise = setting.compressCache === 'none' ? 0 : (tokens * cacheValues(shape)) / on.quantiseValuesPerSecond;
-  return matmulSeconds(setting, kind, hiddenSize * headDim * (heads + 2 * kvHeads), tokens) + elementwiseSeconds(setting, tokens * (4 * hiddenSize + PROJECTED_TIMES * (heads + 2 * kvHeads) * headDim)) + quantise;
+  return matmulSeconds(setting, kind, hiddenSize * headDim * (heads + 2 * kvHeads), tokens) + elementwiseSeconds(setting, tokens * (4 * hiddenSize + projected)) + quantise;
 }
 
 /** Output product, residual sums, feed-forward block. Of a mixture every expert has its share of the tokens. */
