@@ -22,7 +22,8 @@ import { predict } from './policy/predict.js';
 import { layerFlopsPerToken } from './policy/spillway/computeSeconds.js';
 import type { Workload } from './policy/Workload.js';
 import { policyOptions } from './policyOptions.js';
-import { readHardware } from './profile/readHardware.js';
+import { cachedProfile } from './profile/cachedProfile.js';
+import type { ProfileOptions } from './profile/profileMachine.js';
 import { DEFAULT_BATCH_SIZE, type Settings } from './settleOptions.js';
 
 /** A plan, and what it means for opening the engine. */
@@ -57,9 +58,17 @@ const DISK_MARGIN = 0.9;
  *
  * @param settings the options as they are without a plan
  * @param expected rows to plan for; undefined: nothing is known of them
+ * @param profileOf how the profile of this machine is had; replaced in tests
  * @throws UsageError for a hardware profile of another machine, and for a policy that this machine cannot follow
  */
-export async function planEngine(source: ModelSource, options: EngineOptions, settings: Settings, machine: MachineFacts, expected: ExpectedRows | undefined): Promise<PlannedEngine> {
+export async function planEngine(
+  source: ModelSource,
+  options: EngineOptions,
+  settings: Settings,
+  machine: MachineFacts,
+  expected: ExpectedRows | undefined,
+  profileOf: (options: ProfileOptions) => Promise<HardwareProfile> = cachedProfile,
+): Promise<PlannedEngine> {
   const chosen = options.policy ?? 'auto';
   if (typeof chosen === 'string' && !['auto', 'default'].includes(chosen)) throw new UsageError(`policy: found ${JSON.stringify(chosen)}, expected auto, default or a policy`);
   const given: EngineOptions = typeof chosen === 'object' ? { ...policyOptions(chosen), ...stated(options) } : options;
@@ -78,7 +87,7 @@ export async function planEngine(source: ModelSource, options: EngineOptions, se
   } else {
     if (work(shape, workload) < WORTH_MEASURING) return asIs(originOf(chosen));
     try {
-      hardware = await readHardware('this', { disk: settings.disk, threads: settings.threads, signal: options.signal, onProgress: options.onProfile });
+      hardware = await profileOf({ disk: settings.disk, threads: settings.threads, signal: options.signal, onProgress: options.onProfile });
     } catch (error) {
       if (!(error instanceof SpillwayError) || error instanceof InterruptedError) throw error;
       return asIs(originOf(chosen), error.message);

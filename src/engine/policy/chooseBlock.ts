@@ -12,6 +12,8 @@ export type SettledShares = Omit<PlacementShares, 'weights'> & { readonly weight
 
 const SIZES = [1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024];
 const COUNTS = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64];
+/** Of a layer's weights, the least that is worth a step. */
+const STEP = 0.001;
 /** Of two blocks that are about as fast, the smaller one answers sooner. */
 const ABOUT = 0.99;
 
@@ -64,7 +66,7 @@ function placed(block: BlockChoice, shares: SettledShares, cpuBytes: (policy: Po
   const having = (disk: number): Policy => ({ ...block, ...others, weights: { gpu: 0, cpu: 1 - disk, disk } });
   if (weights !== undefined) return [{ ...block, ...others, weights }];
   // Bytes are linear in the share, but for what streaming takes in any case.
-  const [most, least] = [cpuBytes(having(0.001)), cpuBytes(having(1))];
-  const disk = Math.ceil(1000 * Math.min(1, Math.max(0, (most - usable) / (most - least)))) / 1000;
-  return [having(0), having(Math.max(0.001, disk))];
+  const [most, least] = [cpuBytes(having(STEP)), cpuBytes(having(1))];
+  const disk = STEP + (1 - STEP) * Math.min(1, Math.max(0, (most - usable) / (most - least)));
+  return [having(0), having(Math.min(1, Math.ceil(disk / STEP) * STEP))];
 }
