@@ -16,8 +16,8 @@ import { choicesOf, errorsOf, policyReport } from './policy/report.mjs';
 
 const RUNNER = fileURLToPath(new URL('policy/runOnce.mjs', import.meta.url));
 const MIB = 2 ** 20;
-/** What a process is before it opens a model, and what it leaves free for its heap: on top of the share of the model that a cap leaves room for. */
-const PROCESS_BYTES = 190 * MIB;
+/** What a process takes with no weights at all, heap and working memory included: on top of the share of the model that a cap leaves room for. */
+const PROCESS_BYTES = 240 * MIB;
 /** Rows that a run has at least and at most. */
 const ROWS = [4, 2048];
 
@@ -89,10 +89,9 @@ function keyOf({ model, grid = '', name, rows }) {
 }
 
 async function runOnce({ path, block, cpuMemory, rows, promptTokens, maxNewTokens, auto }, hardware) {
-  const { weights: _, ...policy } = auto ? {} : policyOf(block);
   const engine = {
     model: path, hardware, disk: values.disk,
-    ...(auto ? {} : block.weights !== undefined || cpuMemory === undefined ? { policy: policyOf(block) } : { policy: 'auto', ...withoutGpu(policy) }),
+    ...(auto ? {} : block.weights !== undefined || cpuMemory === undefined ? { policy: policyOf(block) } : { policy: 'auto', ...openWeights(policyOf(block)) }),
     ...(cpuMemory !== undefined && { cpuMemory }),
   };
   const output = await runProcess(process.execPath, [RUNNER, JSON.stringify({ engine, rows, promptTokens, maxNewTokens })], { signal: stopping, timeLimitSeconds: 30 * number('seconds') });
@@ -111,9 +110,9 @@ async function runOnce({ path, block, cpuMemory, rows, promptTokens, maxNewToken
 }
 
 /** Under a cap, what the case says of the block stands, and weights are placed as they fit. */
-function withoutGpu({ cache, activations, cpuAttention: _, ...block }) {
+function openWeights({ schedule, batchSize, batches, compressCache, compressWeights, cache, activations }) {
   const shares = ({ cpu, disk }) => ({ cpu, disk });
-  return { ...block, cache: shares(cache), activations: shares(activations) };
+  return { schedule, batchSize, batches, compressCache, compressWeights, cache: shares(cache), activations: shares(activations) };
 }
 
 function inWords({ schedule, batchSize, batches, weights, cache, activations, compressCache }) {

@@ -47,7 +47,7 @@ export function policyReport({ date, machine, profile, runs, quick }) {
     `# Predicted and measured, ${date}`, '',
     `${machineInWords(machine)}. ${quick ? 'A quick look. ' : ''}Profile measured at ${profile.measuredAt}.`, '',
     `**${count} runs: the median error of predicted tokens/s is ${(100 * middle).toFixed(1)}%, the 90th percentile ${(100 * ninetieth).toFixed(1)}% (bias ${percent(bias)}).**`, '',
-    markdownTable(
+    ...markdownTable(
       ['model', 'run', 'policy', 'measured tokens/s', 'predicted', 'error', 'compute s: measured / predicted', 'disk s: measured / predicted', 'cpu MiB: measured / predicted'],
       done.map((run) => [
         run.model, run.grid === undefined ? run.name : `${run.grid}: ${run.name}`, run.policy, `${figure(run.measured)}${mark(run)}`, run.predicted ? figure(run.predicted) : '', run.predicted ? percent(run.predicted / run.measured - 1) : '',
@@ -58,7 +58,7 @@ export function policyReport({ date, machine, profile, runs, quick }) {
   ];
   const choices = choicesOf(done);
   if (choices.length > 0) {
-    lines.push('', '## The chosen plan beside a grid', '', markdownTable(
+    lines.push('', '## The chosen plan beside a grid', '', ...markdownTable(
       ['model and memory', 'chosen', 'tokens/s', 'best of the grid', 'tokens/s', 'chosen / best'],
       choices.map(({ name, chosen, measured, best, bestMeasured, share }) => [name, chosen, figure(measured), best, figure(bestMeasured), share.toFixed(2)]),
     ));

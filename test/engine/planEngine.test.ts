@@ -87,7 +87,7 @@ describe('the plan of an engine', () => {
     expect((await planned({}, { model: TINY })).plan).toEqual({ origin: 'default' });
     expect((await planned({}, { expected: { ...MANY, rows: 2 } })).plan).toEqual({ origin: 'default' });
     expect((await planned({ policy: 'default' })).plan).toEqual({ origin: 'default' });
-    expect((await planned({ precision: 'float32', hardware: HERE })).plan).toMatchObject({ origin: 'default', why: expect.stringContaining('float32') as string });
+    expect((await planned({ precision: 'float32', hardware: HERE })).plan.why).toContain('float32');
   });
 
   test('measures this machine where it pays; if that fails the defaults stay, with the reason', async () => {
