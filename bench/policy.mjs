@@ -21,13 +21,14 @@ const PROCESS_BYTES = 240 * MIB;
 /** Rows that a run has at least and at most. */
 const ROWS = [4, 2048];
 
-const USAGE = `usage: node bench/policy.mjs --models FILE,FILE,... [--seconds 12] [--only WORD] [--grid on|off] [--quick] [--hardware FILE] [--fresh] [--disk FOLDER] [--output FOLDER]
+const USAGE = `usage: node bench/policy.mjs --models FILE,FILE,... [--seconds 10] [--only WORD] [--grid on|off] [--quick] [--hardware FILE] [--fresh] [--disk FOLDER] [--output FOLDER]
 --models: GGUF files, e.g. of SmolLM2 and of bench/models/makeDummy.py (1b, 3b, 7b); a model of more than 300 MB gets fewer rows
+The chosen policy is set against a grid for the first model and the last.
 --seconds: about how long a run is to take; --only: runs whose name contains the word; --quick: four runs of each model, no grid
 --hardware: a profile; default: this machine, measured at the start; --fresh: forget what an earlier bench, cut off, had done`;
 const { values, number } = readFlags(USAGE, {
   models: { type: 'string' },
-  seconds: { type: 'string', default: '12' },
+  seconds: { type: 'string', default: '10' },
   only: { type: 'string' },
   grid: { type: 'string', default: 'on' },
   quick: { type: 'boolean', default: false },
@@ -62,7 +63,7 @@ function rowsFor({ block, promptTokens, maxNewTokens }, shape, hardware) {
 /** All runs, those of one model far from each other. */
 async function planned(models, hardware) {
   const lists = [];
-  for (const path of models) {
+  for (const [at, path] of models.entries()) {
     const { size } = statSync(path);
     const shape = await readModelShape(path);
     const common = (each) => ({
@@ -77,7 +78,7 @@ async function planned(models, hardware) {
         ...common(situation), grid: situation.name, rows, block, ...(block === undefined ? { name: 'chosen', auto: true } : { name: `${block.batches} x ${block.batchSize}` }),
       }));
     });
-    lists.push([...(values.quick ? cases.filter((_, index) => index % 3 === 0) : cases), ...(values.quick || values.grid === 'off' ? [] : grid)]);
+    lists.push([...(values.quick ? cases.filter((_, index) => index % 3 === 0) : cases), ...(values.quick || values.grid === 'off' || (at > 0 && at < models.length - 1) ? [] : grid)]);
   }
   const longest = Math.max(...lists.map((list) => list.length));
   return Array.from({ length: longest }, (_, index) => lists.flatMap((list) => list.slice(index, index + 1))).flat()

@@ -45,8 +45,10 @@ const MANY_ROWS = 1000;
 const WORTH_MEASURING = 2e13;
 /** The search leaves so much more of the JavaScript heap in use than there was before. */
 const SEARCH_BYTES = 24 * 2 ** 20;
-/** The default block stays unless a plan is faster by this factor: predictions are no better than that. */
-const CLEARLY_FASTER = 1.03;
+/** The default block stays unless a plan is faster by this factor: predictions are no better than that, and larger blocks take more memory. */
+const CLEARLY_FASTER = 1.1;
+/** Tokens of a square where memory is so scarce that working memory counts. */
+const SMALLER_SQUARES = [128, 48];
 /** A compression is recommended that is at least so much faster. */
 const WORTH_A_WORD = 1.2;
 /** Space on a disk that is left to others. */
@@ -115,7 +117,7 @@ function originOf(chosen: 'auto' | 'default' | Policy): EnginePlan['origin'] {
 
 function search(given: EngineOptions, settings: Settings, request: PlanRequest): PlannedEngine {
   const shares = settledShares(given, settings);
-  const best: RankedPlan | undefined = shares ? chooseBlock(request, shares) : choosePolicy(request);
+  const best = shares ? chooseBlock(request, shares) : bestPlan(request);
   if (best === undefined) return { plan: { origin: 'default', why: 'no plan fits the memory', workload: request.workload }, options: given, streams: false, request };
   const usual = shares ? undefined : usualPlan(request, settings);
   const plan = usual && best.predicted.tokensPerSecond < usual.predicted.tokensPerSecond * CLEARLY_FASTER ? usual : best;
@@ -133,6 +135,27 @@ function search(given: EngineOptions, settings: Settings, request: PlanRequest):
     streams,
     request,
   };
+}
+
+/** The best plan; where memory is scarce, also of those with smaller squares. @throws MemoryBudgetError if nothing fits */
+function bestPlan(request: PlanRequest): RankedPlan {
+  const plans: RankedPlan[] = [];
+  let failure: unknown;
+  for (const tokensPerSquare of [undefined, ...(request.allow?.tokensPerSquare === undefined ? SMALLER_SQUARES : [])]) {
+    const { batchSize, mostBatchSize = Infinity } = request.allow ?? {};
+    if (tokensPerSquare !== undefined && batchSize !== undefined && batchSize > tokensPerSquare) continue;
+    const allow = tokensPerSquare === undefined ? request.allow : { ...request.allow, tokensPerSquare, mostBatchSize: Math.min(mostBatchSize, tokensPerSquare) };
+    try {
+      plans.push(choosePolicy({ ...request, allow }));
+    } catch (error) {
+      if (!(error instanceof MemoryBudgetError)) throw error;
+      failure ??= error;
+    }
+    if (plans[0] !== undefined && plans[0].policy.weights.disk === 0 && plans[0].policy.cache.disk === 0) break;
+  }
+  const best = plans.sort((a, b) => b.predicted.tokensPerSecond - a.predicted.tokensPerSecond)[0];
+  if (best === undefined) throw failure;
+  return best;
 }
 
 /** What an engine does that nobody plans for, where the request allows it and it fits. */

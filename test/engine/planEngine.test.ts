@@ -58,6 +58,14 @@ describe('the plan of an engine', () => {
     expect(options.weights).toBeUndefined();
   });
 
+  test('takes smaller squares where that is what makes it fit', async () => {
+    // Working memory of 512 tokens alone is more than what is left beside embeddings and two layers.
+    const { plan } = await planned({ hardware: HERE, cpuMemory: process.memoryUsage.rss() + 400 * 2 ** 20 });
+    expect(plan.origin).toBe('auto');
+    expect(plan.policy?.tokensPerSquare).toBeLessThan(512);
+    expect(plan.policy?.batchSize).toBeLessThanOrEqual(plan.policy?.tokensPerSquare ?? 0);
+  });
+
   test('leaves what the caller says: blocks, schedule, threads, placements', async () => {
     const asked = { batchSize: 7, batches: 3, schedule: 'zigzag', threads: 1, tokensPerSquare: 100 } as const;
     expect((await planned({ hardware: HERE, ...asked })).options).toMatchObject(asked);
