@@ -11,6 +11,9 @@ export default {
   transform: {
     '^.+\\.ts$': ['@swc/jest', { jsc: { target: 'es2022', parser: { syntax: 'typescript' } }, module: { type: 'es6' }, sourceMaps: 'inline' }],
   },
+  setupFiles: ['<rootDir>/test/support/seed.ts'],
+  // Most tests wait for a process or the disk now and then.
+  maxWorkers: '100%',
   testTimeout: 60_000,
   reporters: ['default', '<rootDir>/test/support/countsReporter.js'],
 };

@@ -134,9 +134,9 @@ async function main() {
   for (const [index, job] of jobs.entries()) {
     if (done.has(keyOf(job))) continue;
     process.stderr.write(`${index + 1} of ${jobs.length}: ${job.model}, ${job.grid === undefined ? '' : `${job.grid}: `}${job.name}, ${job.rows} rows … `);
-    const { path: _, ...what } = job;
     const figures = await runOnce(job, hardware);
-    state.runs.push({ ...what, ...figures });
+    // Where the model lies is nobody's business.
+    state.runs.push({ ...job, path: undefined, ...figures });
     process.stderr.write(figures.failed ?? `${figures.measured.toFixed(1)} tokens/s, predicted ${figures.predicted?.toFixed(1) ?? 'nothing'}\n`);
     writeFileSync(stateFile, JSON.stringify(state));
   }

@@ -78,13 +78,14 @@ function runTests(configuration, folder, target) {
     SPILLWAY_CUDA_SEEDS: process.env.SPILLWAY_CUDA_SEEDS ?? seeds[configuration.name]?.[target] ?? '0',
     ...(some && { SPILLWAY_DISK_BACKEND: 'threads' }),
   };
+  const began = Date.now();
   let result = run(program, args, settings);
   // Older thread sanitizers stumble over address space that is laid out too randomly.
   if (configuration.name === 'tsan' && output(result).includes('unexpected memory mapping')) result = run('setarch', ['-R', program, ...args], settings);
   const outcome = readReport(report);
   for (const key of Object.keys(counts)) counts[key] += outcome?.[key] ?? 0;
   if (result.status === 0 && outcome !== undefined && outcome.failed === 0) {
-    console.log(`native ${configuration.name} ${target}: ${outcome.passed} passed, ${outcome.skipped} skipped`);
+    console.log(`native ${configuration.name} ${target}: ${outcome.passed} passed, ${outcome.skipped} skipped (${Math.round((Date.now() - began) / 1000)} s)`);
     return;
   }
   console.error(output(result));
@@ -116,11 +117,13 @@ for (const configuration of chosen) {
     else fail(`configuring the native ${configuration.name} tests`, configured);
     continue;
   }
+  const began = Date.now();
   const built = run('cmake', ['--build', folder, '--parallel', String(availableParallelism()), '--target', ...configuration.targets]);
   if (built.status !== 0) {
     fail(`building the native ${configuration.name} tests`, built);
     continue;
   }
+  console.log(`native ${configuration.name}: built in ${Math.round((Date.now() - began) / 1000)} s`);
   for (const target of configuration.targets) runTests(configuration, folder, target);
 }
 

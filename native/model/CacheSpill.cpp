@@ -13,8 +13,6 @@ namespace {
 // Of one call: enough to keep the disk busy, few enough that giving up is quick.
 constexpr size_t kCallBytes = size_t{64} << 20;
 
-std::string name(uint32_t layer) { return "layer " + std::to_string(layer) + " cache"; }
-
 const uint8_t* rangeEnd(const DirectFile::ReadRange& range) { return static_cast<const uint8_t*>(range.destination) + range.bytes; }
 const uint8_t* rangeEnd(const DirectFile::WriteRange& range) { return static_cast<const uint8_t*>(range.source) + range.bytes; }
 
@@ -33,8 +31,10 @@ void append(std::vector<Range>& ranges, uint64_t offset, Pointer memory, size_t 
 
 }  // namespace
 
-CacheSpill::CacheSpill(DirectFile& file, uint32_t layers, uint32_t pages, size_t slotBytes, uint32_t pageTokens)
-    : file_(file), pages_(pages), slotBytes_(slotBytes), pageTokens_(pageTokens), states_(new std::atomic<uint8_t>[size_t(layers) * pages]()) {}
+CacheSpill::CacheSpill(DirectFile& file, uint32_t firstLayer, uint32_t layers, uint32_t pages, size_t slotBytes, uint32_t pageTokens)
+    : file_(file), firstLayer_(firstLayer), pages_(pages), slotBytes_(slotBytes), pageTokens_(pageTokens), states_(new std::atomic<uint8_t>[size_t(layers) * pages]()) {}
+
+std::string CacheSpill::name(uint32_t layer) const { return "layer " + std::to_string(firstLayer_ + layer) + " cache"; }
 
 void CacheSpill::load(uint32_t layer, uint32_t window, const Batch& batch, uint8_t* buffer, const std::atomic<bool>& stopped) {
   std::vector<DirectFile::ReadRange> ranges;

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "../runtime/DirectFile.h"
 #include "Batch.h"
@@ -13,7 +14,8 @@ namespace spillway {
 class CacheSpill {
  public:
   // file: must outlive this; its first layers x pages x slotBytes bytes are the cache's.
-  CacheSpill(DirectFile& file, uint32_t layers, uint32_t pages, size_t slotBytes, uint32_t pageTokens);
+  // firstLayer: the number that messages give the first of the layers.
+  CacheSpill(DirectFile& file, uint32_t firstLayer, uint32_t layers, uint32_t pages, size_t slotBytes, uint32_t pageTokens);
 
   // Moves what forStagedPages() names for a layer with this window; a place of `buffer` is slotBytes large. By one thread at a time each.
   // Reading gives up between requests once `stopped` is set. Throws FileError naming layer, offset, found and expected; Error(InvalidArgument) for a
@@ -26,7 +28,10 @@ class CacheSpill {
   std::atomic<uint8_t>& state(uint32_t layer, uint32_t page) { return states_[size_t(layer) * pages_ + page]; }
   uint64_t offset(uint32_t layer, uint32_t page) const { return (uint64_t(layer) * pages_ + page) * slotBytes_; }
 
+  std::string name(uint32_t layer) const;
+
   DirectFile& file_;
+  uint32_t firstLayer_;
   uint32_t pages_;
   size_t slotBytes_;
   uint32_t pageTokens_;

@@ -66,6 +66,11 @@ void checkPosition(const DecoderSpec& spec) {
 
 void validate(const DecoderSpec& spec) {
   checkCount("layers", spec.layers, kMostLayers);
+  if (spec.modelLayers != 0) checkCount("part.modelLayers", spec.modelLayers, kMostLayers);
+  const uint32_t modelLayers = spec.modelLayers == 0 ? spec.layers : spec.modelLayers;
+  if (spec.layers > modelLayers || spec.firstLayer > modelLayers - spec.layers) {
+    refuse("part.firstLayer", std::to_string(spec.firstLayer), "one of which on the model's " + std::to_string(modelLayers) + " layers hold " + std::to_string(spec.layers));
+  }
   checkCount("hiddenSize", spec.hiddenSize, kMostWidth);
   checkCount("vocabularySize", spec.vocabularySize, kMostVocabulary);
   checkCount("contextTokens", spec.contextTokens, kMostContext);

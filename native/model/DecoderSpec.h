@@ -27,6 +27,9 @@ struct LayerSpec {
 struct DecoderSpec {
   std::string family;
   uint32_t layers = 0;
+  // Where these are a part of a model's layers: which one of them the first is, and how many the model has (0: these are all of them).
+  uint32_t firstLayer = 0;
+  uint32_t modelLayers = 0;
   uint32_t hiddenSize = 0;
   uint32_t vocabularySize = 0;
   uint32_t contextTokens = 0;
@@ -59,6 +62,8 @@ struct DecoderSpec {
 
   std::vector<LayerSpec> layerSpecs;
 
+  bool embeds() const { return firstLayer == 0; }
+  bool samples() const { return modelLayers == 0 || firstLayer + layers == modelLayers; }
   uint32_t queryWidth() const { return heads * headDim; }
   uint32_t keyWidth() const { return kvHeads * headDim; }
 };

@@ -125,7 +125,7 @@ void Model::reserve(DiskTraffic* traffic) {
   if (cacheBytes != 0) {
     const SpillOptions& spill = *options_.spill;
     const size_t slotBytes = DirectFile::aligned(cache_.pageBytes());
-    cacheSpill_ = std::make_unique<CacheSpill>(*spillFile(), options_.decoder.layers, spill.pages, slotBytes, options_.pageTokens);
+    cacheSpill_ = std::make_unique<CacheSpill>(*spillFile(), options_.decoder.firstLayer, options_.decoder.layers, spill.pages, slotBytes, options_.pageTokens);
     staging_.reserve(spill.buffers, spill.bufferPages * slotBytes);
   }
   scratch_ = Arena(scratchBytes_, "scratch memory");

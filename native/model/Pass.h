@@ -90,6 +90,11 @@ struct HeadResult : TaskResult {
   std::vector<float> scores;
 };
 
+// What submitReadHidden() copied.
+struct HiddenResult : TaskResult {
+  std::vector<float> hidden;  // [tokens, hiddenSize]
+};
+
 // Token (and learned position) embeddings into the activations. Throws Error(InvalidArgument) for a range past a row's known tokens.
 void embed(const Pass& pass);
 // Norm, q k v, q/k norms, rotation; queries go into the activations, keys and values into the cache's pages, or, where the batch has pages on disk,

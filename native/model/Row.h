@@ -1,5 +1,6 @@
 // A sequence that grows by sampling.
 #pragma once
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <vector>
@@ -11,13 +12,14 @@ namespace spillway {
 struct RowOptions {
   std::vector<int32_t> tokens;  // at least one
   uint32_t capacityTokens = 0;
+  uint32_t promptTokens = UINT32_MAX;  // how many of `tokens` are a prompt, for which attention is dense; all of them at most
   SamplingParameters sampling;
   int32_t logprobs = -1;  // alternatives reported with each token; -1: no log-probabilities at all
 };
 
 struct Row {
   explicit Row(RowOptions&& options)
-      : tokens(std::move(options.tokens)), promptTokens(static_cast<uint32_t>(tokens.size())), capacityTokens(options.capacityTokens), sampling(options.sampling), logprobs(options.logprobs) {
+      : tokens(std::move(options.tokens)), promptTokens(std::min(options.promptTokens, static_cast<uint32_t>(tokens.size()))), capacityTokens(options.capacityTokens), sampling(options.sampling), logprobs(options.logprobs) {
     tokens.reserve(capacityTokens);
   }
 
@@ -27,7 +29,7 @@ struct Row {
   }
 
   std::vector<int32_t> tokens;  // touched by the compute queue alone once the row exists
-  const uint32_t promptTokens;  // given when the row was made
+  const uint32_t promptTokens;
   const uint32_t capacityTokens;
   const SamplingParameters sampling;
   const int32_t logprobs;

@@ -56,6 +56,7 @@ Runtime::Runtime(RuntimeOptions&& options, std::function<void()> wake)
     bounds_.widestWindow = std::max(bounds_.widestWindow, layer.window);
   }
   if (buffers_ != 0 || diskWrite_ != nullptr) diskRead_ = std::make_unique<TaskQueue>("spillway-disk", events_, channel_);
+  if (!spec_.embeds() || !spec_.samples()) peers_ = std::make_unique<TaskQueue>("spillway-peers", events_, channel_);
   progress_.changed = [this] { channel_.notify(); };
 }
 
@@ -143,6 +144,8 @@ void Runtime::cancelAll() {
   compute_.cancelAll();
   if (diskRead_ != nullptr) diskRead_->cancelAll();
   if (diskWrite_ != nullptr) diskWrite_->cancelAll();
+  if (peers_ != nullptr) peers_->cancelAll();
+  cancelPromised();
 }
 
 void Runtime::close() {
@@ -155,9 +158,12 @@ void Runtime::close() {
   hiddenStores_.clear();
   if (diskRead_ != nullptr) diskRead_->stop();
   if (diskWrite_ != nullptr) diskWrite_->stop();
+  if (peers_ != nullptr) peers_->stop();
+  cancelPromised();
   compute_.stop([this] {
     if (diskRead_ != nullptr) diskRead_->join();
     if (diskWrite_ != nullptr) diskWrite_->join();
+    if (peers_ != nullptr) peers_->join();
     model_.reset();
     closed_.store(true);
     channel_.notify();

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -173,6 +174,17 @@ class Runtime {
   EventId submitLoadActivation(uint32_t store, uint32_t activations, uint32_t tokens, const std::vector<EventId>& after);
   EventId submitStoreActivation(uint32_t store, uint32_t activations, uint32_t tokens, const std::vector<EventId>& after);
   const DiskTraffic& moved() const { return traffic_; }
+
+  // Peers: where the spec holds a part of a model's layers, hidden states come in and go out, and sampled tokens come back.
+  // Copies the first `tokens` hidden states out of activations, on a queue of its own; the completion's result is a HiddenResult.
+  EventId submitReadHidden(uint32_t activations, uint32_t tokens, const std::vector<EventId>& after);
+  // An event that no task completes, but completeEvent() or failEvent(), once. Tasks may wait for it like for any other; cancelAll() and close() fail it.
+  EventId createEvent();
+  void completeEvent(EventId event);
+  void failEvent(EventId event, const std::string& message);
+  // Both at once, on the owner's thread. No task that has started, or can start before an event that the owner has yet to complete, may use what they write.
+  void writeHidden(uint32_t activations, const float* hidden, size_t count);  // whole tokens
+  void appendTokens(const std::vector<int32_t>& rows, const std::vector<int32_t>& tokens);  // of the rows, one token each
   void cancelAll();
 
   // Refuses everything from now on and cancels what has not started; a thread frees the model's memory and says so through the channel's
@@ -184,6 +196,8 @@ class Runtime {
 
  private:
   void checkOpen() const;
+  void settle(EventId event, bool failed, ErrorCode code, std::string message);
+  void cancelPromised();
   void checkLoaded(const char* call) const;
   bool needsBuffer(ComputePart part, uint32_t layer) const;
   void checkSquare(uint32_t layer, const Batch& batch) const;
@@ -204,6 +218,7 @@ class Runtime {
   HandleTable<HiddenStore> hiddenStores_;
   LoadProgress progress_;
   DiskTraffic traffic_;
+  std::set<EventId> promised_;  // of createEvent(), not yet completed
   bool loading_ = false;
   bool closing_ = false;
   std::atomic<bool> loaded_{false};
@@ -212,6 +227,7 @@ class Runtime {
   EventTable events_;
   std::unique_ptr<TaskQueue> diskRead_;   // where layers stream, or there are spill options
   std::unique_ptr<TaskQueue> diskWrite_;  // where there are spill options
+  std::unique_ptr<TaskQueue> peers_;      // where hidden states go to or come from peers
   TaskQueue compute_;                    // last: its thread uses all of the above
 };
 

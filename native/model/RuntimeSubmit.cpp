@@ -40,6 +40,8 @@ EventId Runtime::submitCompute(ComputePart part, uint32_t layer, uint32_t batchH
   const std::shared_ptr<Batch>& batch = batches_.get(batchHandle);
   const std::shared_ptr<Activations>& activations = activations_.get(activationsHandle);
   checkSquare(layer, *batch);
+  if (part == ComputePart::Embed && !spec_.embeds()) refuse("part", "embed", "another one: the model's first layer is not among these");
+  if (part == ComputePart::Head && !spec_.samples()) refuse("part", "head", "another one: the model's last layer is not among these");
   if (buffer < kNoBuffer || buffer >= static_cast<int32_t>(buffers_)) {
     refuse("buffer", std::to_string(buffer), buffers_ == 0 ? "-1: nothing streams" : "-1, or an index under " + std::to_string(buffers_));
   }

@@ -17,7 +17,7 @@ namespace spillway {
 
 // Changes with anything about the bytes of a store: this header, the order of weights, the layout of panels (kernels/cpu/panelLayout.h).
 // Stores of another version are made anew. tests/modelRepack.cpp fails when panels change without it.
-constexpr uint32_t kStoreVersion = 1;
+constexpr uint32_t kStoreVersion = 2;
 
 // What is verified as a unit, so that any part of a block can be checked when it is first read. The last chunk of a block may be shorter.
 constexpr uint64_t kChunkBytes = uint64_t(4) << 20;

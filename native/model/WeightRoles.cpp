@@ -11,10 +11,14 @@ Presence optional(const Spec&) { return Presence::Optional; }
 Presence requiredIf(bool condition) { return condition ? Presence::Required : Presence::Unused; }
 Presence optionalIf(bool condition) { return condition ? Presence::Optional : Presence::Unused; }
 
-Presence ifProjected(const Spec& spec) { return requiredIf(spec.embeddingSize != spec.hiddenSize); }
-Presence ifLearned(const Spec& spec) { return requiredIf(spec.position == PositionKind::Learned); }
-Presence ifFinalNorm(const Spec& spec) { return requiredIf(spec.finalNorm); }
-Presence ifFinalNormBias(const Spec& spec) { return optionalIf(spec.finalNorm && spec.norm == NormKind::Layer); }
+// Of a part of a model's layers, the first one embeds and the last one samples. A head may be the embedding itself: Weights sees to it that there is one.
+Presence tokenEmbedding(const Spec& spec) { return spec.embeds() ? Presence::Required : optionalIf(spec.samples()); }
+Presence ifSamples(const Spec& spec) { return optionalIf(spec.samples()); }
+Presence ifProjectedIn(const Spec& spec) { return requiredIf(spec.embeds() && spec.embeddingSize != spec.hiddenSize); }
+Presence ifProjectedOut(const Spec& spec) { return requiredIf(spec.samples() && spec.embeddingSize != spec.hiddenSize); }
+Presence ifLearned(const Spec& spec) { return requiredIf(spec.embeds() && spec.position == PositionKind::Learned); }
+Presence ifFinalNorm(const Spec& spec) { return requiredIf(spec.samples() && spec.finalNorm); }
+Presence ifFinalNormBias(const Spec& spec) { return optionalIf(spec.samples() && spec.finalNorm && spec.norm == NormKind::Layer); }
 Presence ifNormBias(const Spec& spec) { return optionalIf(spec.norm == NormKind::Layer); }
 Presence ifSandwich(const Spec& spec) { return requiredIf(spec.residual == Residual::Sandwich); }
 Presence ifQkNorm(const Spec& spec) { return requiredIf(spec.qkNorm); }
@@ -47,14 +51,14 @@ WeightShape hiddenToExperts(const Spec& spec) { return {spec.experts, spec.hidde
 const std::vector<WeightRole<GlobalWeights>>& globalRoles() {
   using G = GlobalWeights;
   static const std::vector<WeightRole<G>> roles = {
-      {"token_embedding", &G::tokenEmbedding, nullptr, required, embedding},
+      {"token_embedding", &G::tokenEmbedding, nullptr, tokenEmbedding, embedding},
       {"position_embedding", &G::positionEmbedding, nullptr, ifLearned, positions, true},
-      {"embedding_projection", &G::embeddingProjection, nullptr, ifProjected, embeddingToHidden},
-      {"output_projection", &G::outputProjection, nullptr, ifProjected, hiddenToEmbedding},
+      {"embedding_projection", &G::embeddingProjection, nullptr, ifProjectedIn, embeddingToHidden},
+      {"output_projection", &G::outputProjection, nullptr, ifProjectedOut, hiddenToEmbedding},
       {"final_norm.weight", nullptr, &G::finalNorm, ifFinalNorm, hidden},
       {"final_norm.bias", nullptr, &G::finalNormBias, ifFinalNormBias, hidden},
-      {"head.weight", &G::head, nullptr, optional, embedding},
-      {"head.bias", nullptr, &G::headBias, optional, vocabulary},
+      {"head.weight", &G::head, nullptr, ifSamples, embedding},
+      {"head.bias", nullptr, &G::headBias, ifSamples, vocabulary},
   };
   return roles;
 }

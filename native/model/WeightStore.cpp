@@ -16,8 +16,6 @@ namespace {
 // Of one read: enough to keep the disk busy, few enough that giving up is quick.
 constexpr uint64_t kReadBytes = 8 * kChunkBytes;
 
-std::string blockName(size_t block) { return block == 0 ? "globals" : "layer " + std::to_string(block - 1); }
-
 uint64_t alignedDown(uint64_t bytes) { return bytes / DirectFile::kAlignment * DirectFile::kAlignment; }
 
 }  // namespace
@@ -119,7 +117,7 @@ void WeightStore::readRange(size_t block, uint64_t first, uint64_t end, uint8_t*
   const uint64_t wholeEnd = std::min<uint64_t>(DirectFile::aligned(end), DirectFile::aligned(table_.blocks[block].bytes));
   for (uint64_t at = first; at < wholeEnd; at += kReadBytes) {
     if (stopped != nullptr && stopped->load()) throw Error(ErrorCode::Cancelled, "cancelled");
-    file_.read(offset + at, std::min(kReadBytes, wholeEnd - at), to + (at - first), blockName(block));
+    file_.read(offset + at, std::min(kReadBytes, wholeEnd - at), to + (at - first), weights_.blockName(block));
   }
 }
 
@@ -130,7 +128,7 @@ void WeightStore::verifyChunk(size_t block, size_t chunk, const uint8_t* data, u
 }
 
 void WeightStore::refuseChunk(size_t block, uint64_t offset, uint32_t found, uint32_t expected) const {
-  throw FileError(file_.path(), blockName(block) + " at offset " + std::to_string(table_.blocks[block].offset + alignedDown(offset)),
+  throw FileError(file_.path(), weights_.blockName(block) + " at offset " + std::to_string(table_.blocks[block].offset + alignedDown(offset)),
                   "checksum " + std::to_string(found), "checksum " + std::to_string(expected) + ", which it was written with");
 }
 

@@ -126,11 +126,13 @@ bool parseExpert(const std::string& role, uint32_t experts, uint32_t* number, st
 
 }  // namespace
 
+std::string Weights::blockName(size_t block) const { return block == 0 ? "globals" : "layer " + std::to_string(firstLayer_ + block - 1); }
+
 std::string weightLabel(const WeightBinding& binding) { return label(binding.layer, binding.role); }
 
 Weights::Weights(const DecoderSpec& spec, std::vector<WeightBinding> bindings, const std::vector<std::string>& files,
                  std::optional<uint64_t> residentLayerBytes)
-    : bindings_(std::move(bindings)) {
+    : bindings_(std::move(bindings)), firstLayer_(spec.firstLayer) {
   Matcher matcher{spec, files, {}};
   // A spec that promises more weights than there are bindings is refused before anything is allocated for it.
   const uint64_t needed = uint64_t(spec.layers) * (6 + (spec.feedForward == FeedForwardKind::Experts ? 3 * uint64_t(spec.experts) : 0));
@@ -149,23 +151,27 @@ Weights::Weights(const DecoderSpec& spec, std::vector<WeightBinding> bindings, c
     bool known = false;
     if (binding.layer == -1) {
       known = matcher.find(globalRoles(), binding.role, global_, 0, match);
-    } else if (binding.layer >= 0 && static_cast<uint32_t>(binding.layer) < spec.layers) {
-      LayerWeights& layer = layers_[static_cast<size_t>(binding.layer)];
+    } else if (binding.layer >= 0 && static_cast<uint32_t>(binding.layer) >= firstLayer_ && static_cast<uint32_t>(binding.layer) - firstLayer_ < spec.layers) {
+      LayerWeights& layer = layers_[static_cast<size_t>(binding.layer) - firstLayer_];
       uint32_t expert = 0;
       std::string rest;
       known = parseExpert(binding.role, static_cast<uint32_t>(layer.experts.size()), &expert, &rest)
                   ? matcher.find(expertRoles(), rest, layer.experts[expert], layerRoles().size() + expert * expertRoles().size(), match)
                   : matcher.find(layerRoles(), binding.role, layer, 0, match);
     }
-    if (!known) matcher.refuse(binding, "an unknown role", "a role of DecoderSpec in layers 0 to " + std::to_string(spec.layers - 1) + " or, for a global one, -1");
+    if (!known) matcher.refuse(binding, "an unknown role", "a role of DecoderSpec in layers " + std::to_string(firstLayer_) + " to " + std::to_string(firstLayer_ + spec.layers - 1) + " or, for a global one, -1");
     matches.push_back(match);
   }
 
   matcher.checkComplete(globalRoles(), global_, -1, "");
+  if (spec.samples() && matcher.taken.count(&global_.head) == 0 && matcher.taken.count(&global_.tokenEmbedding) == 0) {
+    throw FileError(matcher.fileOf(nullptr), "head.weight", "no such tensor", "one, or token_embedding in its place");
+  }
   for (size_t l = 0; l < layers_.size(); l++) {
-    matcher.checkComplete(layerRoles(), layers_[l], static_cast<int32_t>(l), "");
+    const auto number = static_cast<int32_t>(firstLayer_ + l);
+    matcher.checkComplete(layerRoles(), layers_[l], number, "");
     for (size_t e = 0; e < layers_[l].experts.size(); e++) {
-      matcher.checkComplete(expertRoles(), layers_[l].experts[e], static_cast<int32_t>(l), "expert." + std::to_string(e) + ".");
+      matcher.checkComplete(expertRoles(), layers_[l].experts[e], number, "expert." + std::to_string(e) + ".");
     }
   }
 
@@ -183,7 +189,8 @@ void Weights::arrange(std::vector<Match>& matches) {
   placed_.reserve(matches.size());
   for (const Match& match : matches) {
     const WeightBinding& binding = *match.binding;
-    Block& block = blocks_[static_cast<size_t>(binding.layer + 1)];
+    const size_t number = binding.layer < 0 ? 0 : static_cast<size_t>(binding.layer) - firstLayer_ + 1;
+    Block& block = blocks_[number];
     if (block.bytes == 0) block.first = placed_.size();
     uint64_t bytes;
     if (match.matrix != nullptr) {
@@ -192,7 +199,7 @@ void Weights::arrange(std::vector<Match>& matches) {
     } else {
       bytes = Scratch::aligned(size_t(binding.rows) * sizeof(float));
     }
-    placed_.push_back({&binding, static_cast<size_t>(binding.layer + 1), block.bytes, bytes, match.matrix, match.vector});
+    placed_.push_back({&binding, number, block.bytes, bytes, match.matrix, match.vector});
     block.bytes = addBytes(block.bytes, bytes);
     if (match.vector != nullptr) block.vectorBytes = block.bytes;
     block.end = placed_.size();

@@ -69,7 +69,7 @@ class Weights {
   // One weight's place.
   struct Placed {
     const WeightBinding* binding;
-    size_t block;          // 0: the global one; layer + 1
+    size_t block;          // 0: the global one; else 1 + the layer's place among the spec's layers
     uint64_t offset;       // in its block
     uint64_t bytes;        // there, a multiple of 64
     StoredMatrix* matrix;  // one of these two
@@ -94,6 +94,7 @@ class Weights {
   const std::vector<Placed>& placed() const { return placed_; }
   const std::vector<Block>& blocks() const { return blocks_; }
   const Block& layerBlock(size_t layer) const { return blocks_[layer + 1]; }
+  std::string blockName(size_t block) const;  // in messages; layers by their number in the model
 
   // Throws FileError where a segment reaches beyond its file's end.
   void checkFiles(const std::vector<File>& files) const;
@@ -113,6 +114,7 @@ class Weights {
   void splitBlock(Block& block, uint64_t residentBytes);
 
   std::vector<WeightBinding> bindings_;
+  uint32_t firstLayer_ = 0;
   GlobalWeights global_;
   std::vector<LayerWeights> layers_;
   std::vector<Placed> placed_;

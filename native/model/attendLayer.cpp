@@ -17,9 +17,7 @@ void attendLayer(const Pass& pass, size_t layer) {
   for (size_t r = 0; r < batch.ranges.size(); r++) {
     const BatchRange& range = batch.ranges[r];
     float* queries = pass.activations.queries + size_t(range.firstToken) * spec.queryWidth();
-    // Prompts are dense. A text that is scored counts as if it had been generated, token by token.
-    const uint32_t denseBefore = range.mode == HeadMode::Score ? 0 : range.row->promptTokens;
-    batch.attentionRows[r] = {queries, queries, range.firstPosition, range.tokens, batch.pagePointers.data() + range.firstPage, denseBefore};
+    batch.attentionRows[r] = {queries, queries, range.firstPosition, range.tokens, batch.pagePointers.data() + range.firstPage, range.row->promptTokens};
   }
   const float* slopes = spec.position == PositionKind::Alibi ? spec.alibiSlopes.data() : nullptr;
   const AttentionShape shape{spec.heads, spec.attentionScale, spec.layerSpecs[layer].window, slopes, spec.alibiRoundToBfloat16, pass.keepKeys};

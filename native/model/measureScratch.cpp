@@ -10,13 +10,13 @@ size_t measureScratch(const DecoderSpec& spec, const Weights& weights, const Pag
   Activations activations(spec, 0, keepsKeys);
   Scratch scratch(nullptr, 0);
   const Pass pass{spec, weights, cache, compute, batch, activations, scratch, true, keepKeys};
-  embed(pass);
+  if (spec.embeds()) embed(pass);
   for (size_t layer = 0; layer < spec.layers; layer++) {
     project(pass, layer);
     attendLayer(pass, layer);
     finish(pass, layer);
   }
-  head(pass);
+  if (spec.samples()) head(pass);
   return scratch.peak();
 }
 

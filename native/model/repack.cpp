@@ -20,8 +20,6 @@ namespace {
 constexpr uint64_t kWindowBytes = 2 * kChunkBytes;
 constexpr uint32_t kMostThreads = 1024;
 
-std::string blockName(size_t block) { return block == 0 ? "globals" : "layer " + std::to_string(block - 1); }
-
 // One conversion: its buffers and its place in the file.
 class Repack {
  public:
@@ -93,7 +91,7 @@ class Repack {
       progress_.check();
       const uint64_t at = chunk * kChunkBytes;
       const uint64_t bytes = std::min(kChunkBytes, block.bytes - at);
-      writer_.file().read(block.offset + at, DirectFile::aligned(bytes), data, blockName(b));
+      writer_.file().read(block.offset + at, DirectFile::aligned(bytes), data, weights_.blockName(b));
       if (crc32c(0, data, bytes) != checksums[chunk]) return false;
       // The padding, which no checksum covers.
       if (std::any_of(data + bytes, data + DirectFile::aligned(bytes), [](uint8_t byte) { return byte != 0; })) return false;
@@ -148,7 +146,7 @@ class Repack {
     next.await();
     if (used > ready) std::memcpy(next.memory.data(), window.memory.data() + ready, used - ready);
     if (ready != 0) {
-      window.write = std::async(std::launch::async, [this, b, offset, ready, data = window.memory.data()] { writer_.file().write(offset, ready, data, blockName(b)); });
+      window.write = std::async(std::launch::async, [this, b, offset, ready, data = window.memory.data()] { writer_.file().write(offset, ready, data, weights_.blockName(b)); });
     }
     current_ = 1 - current_;
   }

@@ -5,9 +5,15 @@
 
 namespace spillway {
 
+std::vector<double> Samples::used() const {
+  std::vector<double> all = seconds_;
+  if (all.size() < kEnough) all.insert(all.end(), disturbed_.begin(), disturbed_.end());
+  return all;
+}
+
 double Samples::quantile(double share) const {
-  if (seconds_.empty()) return 0;
-  std::vector<double> sorted = seconds_;
+  std::vector<double> sorted = used();
+  if (sorted.empty()) return 0;
   std::sort(sorted.begin(), sorted.end());
   const double at = share * static_cast<double>(sorted.size() - 1);
   const size_t low = static_cast<size_t>(std::floor(at));

@@ -1,6 +1,6 @@
 #include "Workbench.h"
 
-#include <cmath>
+#include <sys/resource.h>
 
 namespace spillway {
 
@@ -25,6 +25,11 @@ const ProfileOptions& checked(const ProfileOptions& options) {
 
 Workbench::Workbench(const ProfileOptions& options, ProfileProgress& progress)
     : options_(checked(options)), progress_(progress), arena_(options.memoryBytes, "profiling this machine"), all_(options.threads), one_(1) {}
+
+long Workbench::involuntarySwitches() {
+  rusage usage{};
+  return getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_nivcsw : 0;
+}
 
 std::vector<ComputeSetting> Workbench::settings(bool others) {
   std::vector<ComputeSetting> settings = {{best(), &all_, false}};

@@ -56,13 +56,19 @@ class Workbench {
     if (progress_.stopped.load(std::memory_order_relaxed)) throw Error(ErrorCode::Cancelled, "cancelled");
   }
 
+  // So little time that figures are hardly more than there: for tests.
+  bool glance() const { return options_.budget < 0.1; }
+
   // Takes samples for about `seconds` (at a budget of 1), at least `least` of them. body() returns the seconds of one.
   template <typename Body>
   void sample(Samples& into, double seconds, size_t least, Body body) const {
     const double end = monotonicSeconds() + seconds * options_.budget;
+    if (glance()) least = 1;
     for (size_t taken = 0; taken < least || monotonicSeconds() < end; taken++) {
       check();
-      into.add(body());
+      const long before = involuntarySwitches();
+      const double each = body();
+      into.add(each, involuntarySwitches() != before);
     }
   }
 
@@ -72,6 +78,7 @@ class Workbench {
   size_t unitsPerSample(size_t step, size_t most, Body body) const {
     check();
     if (step >= most) return most;
+    if (glance()) return step;
     double seconds = body(step);
     if (seconds < kSampleSeconds) seconds = body(step);  // the first one woke threads and touched memory
     const double each = seconds / static_cast<double>(step);
@@ -83,6 +90,8 @@ class Workbench {
   static constexpr double kSampleSeconds = 0.003;
 
  private:
+  static long involuntarySwitches();  // of all threads of this process, so far
+
   ProfileOptions options_;
   ProfileProgress& progress_;
   Arena arena_;

@@ -78,10 +78,12 @@ class MatmulMeasurement final : public Measurement {
 
   void round(Workbench& bench) override {
     settings_ = bench.settings(true);
+    glance_ = bench.glance();
     tokenCounts_ = bench.options().tokenCounts;
     points_.resize(settings_.size() * tokenCounts_.size() * std::size(kShapes));
     uint32_t packed = 0;
     for (size_t shape = 0; shape < std::size(kShapes); shape++) {
+      if (glance_ && shape > 0) break;
       if (std::exchange(packed, kShapes[shape].inputs) != kShapes[shape].inputs) panels_ = packPanels(bench, type_, packed);
       for (size_t setting = 0; setting < settings_.size(); setting++) {
         if (!covers(setting, shape) || (rounds_ > 0 && settings_[setting].aside)) continue;
@@ -117,7 +119,7 @@ class MatmulMeasurement final : public Measurement {
   }
 
  private:
-  bool covers(size_t setting, size_t shape) const { return shape == 0 || !settings_[setting].aside; }
+  bool covers(size_t setting, size_t shape) const { return shape == 0 || (!settings_[setting].aside && !glance_); }
   size_t indexOf(size_t setting, size_t t, size_t shape) const { return (setting * tokenCounts_.size() + t) * std::size(kShapes) + shape; }
   Point& pointAt(size_t setting, size_t t, size_t shape) { return points_[indexOf(setting, t, shape)]; }
 
@@ -145,7 +147,7 @@ class MatmulMeasurement final : public Measurement {
       return std::pair<double, double>(prepare, multiply);
     };
     // Parts of the whole are cut at panels that every kernel takes at once, enough of them for all threads.
-    const size_t step = std::min<size_t>((setting.aside ? kPanelOutputs : 48) * setting.pool->threads(), shape.outputs);
+    const size_t step = std::min<size_t>(48 * setting.pool->threads(), shape.outputs);
     const size_t most = std::min<size_t>(shape.outputs, panels_ * kPanelOutputs);
     if (point.outputs == 0) point.outputs = bench.unitsPerSample(std::min(step, most), most, [&](size_t outputs) { return product(outputs).second; });
     const double whole = static_cast<double>(shape.outputs) / static_cast<double>(point.outputs);
@@ -162,6 +164,7 @@ class MatmulMeasurement final : public Measurement {
   std::vector<Point> points_;
   std::vector<float> inputs_, outputs_;
   Arena scratch_;
+  bool glance_ = false;
   size_t rounds_ = 0;
   size_t panels_ = 0;  // in the memory
   size_t at_ = 0;      // the next one

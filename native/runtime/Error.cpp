@@ -9,6 +9,7 @@ const char* errorCodeName(ErrorCode code) {
     case ErrorCode::Memory: return "memory";
     case ErrorCode::Cancelled: return "cancelled";
     case ErrorCode::Dependency: return "dependency";
+    case ErrorCode::Peer: return "peer";
     case ErrorCode::Internal: return "internal";
   }
   return "internal";

@@ -11,6 +11,7 @@ enum class ErrorCode {
   Memory,           // a reservation failed
   Cancelled,
   Dependency,  // a task that this one waits for failed
+  Peer,        // what was to come from outside the process did not come
   Internal,
 };
 

@@ -12,6 +12,7 @@
 
 #include "../kernels/cpu/Attention.h"
 #include "../runtime/ThreadPool.h"
+#include "cachedNumbers.h"
 
 namespace spillway {
 
@@ -132,31 +133,31 @@ inline double nearestBfloat16(double x) {
   return std::nearbyint(x / spacing) * spacing;
 }
 
-// x to a half that is not above it.
-inline double halfBelow(double x) {
-  const double spacing = std::max(std::ldexp(1.0, x == 0 ? -24 : std::ilogb(x) - 10), std::ldexp(1.0, -24));
-  return std::floor(x / spacing) * spacing;
-}
+struct CachedNumbers {
+  std::vector<float> keys, values;
+};
 
-// A group of elements as its codes say: the definition of CacheLayout.h in double precision.
-inline void roundGroup(float* elements, size_t n, int levels) {
-  const auto [low, high] = std::minmax_element(elements, elements + n);
-  const double minimum = halfBelow(*low), scale = -halfBelow(-static_cast<double>(static_cast<float>(*high - static_cast<float>(minimum)) / static_cast<float>(levels)));
-  for (size_t i = 0; i < n; i++) {
-    const float code = scale > 0 ? (elements[i] - static_cast<float>(minimum)) / static_cast<float>(scale) : 0.0f;
-    elements[i] = static_cast<float>(minimum + scale * std::min(std::nearbyint(static_cast<double>(code)), static_cast<double>(levels)));
-  }
-}
-
-// What the cache holds of these numbers: any number of heads.
-inline std::vector<float> asCached(const CacheLayout& layout, std::vector<float> values) {
+// What the cache holds of a row: any number of tokens. Of 8 and 4 bits, what the kernels' bytes say; whether they say the right thing is tested apart.
+inline CachedNumbers asCached(const CacheLayout& layout, const TestRow& row) {
+  CachedNumbers cached{row.keys, row.values};
   if (layout.type == CacheType::F16)
-    for (float& value : values) value = nearestHalf(value);
-  if (isQuantised(layout.type)) {
-    for (size_t head = 0; head < values.size(); head += layout.headDim)
-      for (size_t d = 0; d < layout.headDim; d += 64) roundGroup(&values[head + d], std::min<size_t>(64, layout.headDim - d), layout.type == CacheType::Q8 ? 255 : 15);
+    for (std::vector<float>* side : {&cached.keys, &cached.values})
+      for (float& number : *side) number = nearestHalf(number);
+  if (!isQuantised(layout.type)) return cached;
+  std::vector<uint8_t> page(cachePageBytes(layout));
+  for (size_t token = 0; token < row.tokens; token++) {
+    float *keys = &cached.keys[token * row.keyWidth], *values = &cached.values[token * row.keyWidth];
+    cacheStore(kernelsFor(InstructionSet::Scalar), layout, page.data(), 0, keys, values);
+    for (uint32_t head = 0; head < layout.kvHeads; head++) {
+      for (size_t first = 0; first < layout.headDim; first += kCacheGroup) {
+        const size_t n = std::min<size_t>(kCacheGroup, layout.headDim - first);
+        const std::vector<double> group = keyGroupAt(layout, page.data(), head, 0, first, n);
+        for (size_t i = 0; i < n; i++) keys[head * layout.headDim + first + i] = static_cast<float>(group[i]);
+      }
+      for (size_t d = 0; d < layout.headDim; d++) values[head * layout.headDim + d] = static_cast<float>(valueAt(layout, page.data(), head, 0, d).value);
+    }
   }
-  return values;
+  return cached;
 }
 
 // One token of the row, all heads, from keys and values as cached: definition of attention in double precision.

@@ -35,7 +35,7 @@ void expectSame(const std::vector<float>& a, const std::vector<float>& b, const 
 }
 
 void expectRight(const AttentionCase& c, const TestRow& row, const std::vector<float>& outputs) {
-  const std::vector<float> keys = asCached(c.layout, row.keys), values = asCached(c.layout, row.values);
+  const auto [keys, values] = asCached(c.layout, row);
   const double tolerance = isQuantised(c.layout.type) && c.precision == Precision::Default ? 4e-4 : 4e-6;
   for (uint32_t position = 0; position < row.tokens; position++) {
     const std::vector<double> expected = referenceAttention(c, row, keys, values, position);

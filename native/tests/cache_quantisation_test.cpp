@@ -4,41 +4,12 @@
 #include <thread>
 
 #include "attention_fixture.h"
+#include "cachedNumbers.h"
 
 namespace spillway {
 namespace {
 
 const InstructionSet kSets[] = {InstructionSet::Scalar, InstructionSet::Avx2, InstructionSet::Avx512};
-
-struct Decoded {
-  double value, scale;
-};
-
-double halfAt(const uint8_t* p) {
-  const uint32_t bits = p[0] | p[1] << 8, exponent = bits >> 10 & 31, mantissa = bits & 1023;
-  if (exponent == 31) return std::numeric_limits<double>::quiet_NaN();
-  const double magnitude = exponent == 0 ? std::ldexp(mantissa, -24) : std::ldexp(1024 + mantissa, static_cast<int>(exponent) - 25);
-  return bits & 0x8000 ? -magnitude : magnitude;
-}
-
-Decoded decode(const uint8_t* scales, uint32_t lane, int code) {
-  const double scale = halfAt(scales + 2 * lane), minimum = halfAt(scales + 32 + 2 * lane);
-  return {minimum + scale * code, scale};
-}
-
-Decoded keyAt(const CacheLayout& layout, const uint8_t* page, uint32_t head, uint32_t index, size_t d) {
-  const uint8_t* block = page + head * cacheHeadBytes(layout) + index / 16 * cacheKeyBlockBytes(layout);
-  const uint32_t lane = index % 16;
-  const int code = layout.type == CacheType::Q8 ? block[d / 4 * 64 + 4 * lane + d % 4] : block[d / 8 * 64 + 4 * lane + d % 4] >> (d % 8 / 4 * 4) & 15;
-  return decode(block + (cacheKeyLines(layout) + d / 64) * 64, lane, code);
-}
-
-Decoded valueAt(const CacheLayout& layout, const uint8_t* page, uint32_t head, uint32_t index, size_t d) {
-  const uint8_t* block = page + head * cacheHeadBytes(layout) + cacheValuesOffset(layout) + index / 16 * cacheValueBlockBytes(layout);
-  const uint8_t* quad = block + index % 16 / 4 * cacheValueLines(layout) * 64 + index % 4;
-  const int code = layout.type == CacheType::Q8 ? quad[d / 16 * 64 + d % 16 * 4] : quad[d / 32 * 64 + d % 16 * 4] >> (d % 32 / 16 * 4) & 15;
-  return decode(block + (4 * cacheValueLines(layout) + d / 64) * 64, index % 16, code);
-}
 
 // Numbers of one token as they may come: ordinary, tiny, huge, constant, zero, with outliers, infinite.
 std::vector<float> unusualNumbers(size_t n, std::mt19937& random) {
@@ -65,6 +36,30 @@ void expectNear(float stored, const Decoded& found, const CacheLayout& layout, c
   ASSERT_LE(found.scale, 2 * 65504.0 / (layout.type == CacheType::Q8 ? 255 : 15) * 1.001);
 }
 
+// Keys of 4 bits, all heads: a group loses no more than it would with every turned element half a step off.
+void expectTurned(const std::vector<float>& keys, const CacheLayout& layout, const uint8_t* page, uint32_t index) {
+  for (uint32_t head = 0; head < layout.kvHeads; head++)
+    for (size_t first = 0; first < layout.headDim; first += kCacheGroup) {
+      const size_t n = std::min<size_t>(kCacheGroup, layout.headDim - first);
+      std::vector<double> expected(n), turned;
+      const double factor = turnedFactor(n), most = 65504.0 / (factor * static_cast<double>(n & (~n + 1)));
+      for (size_t i = 0; i < n; i++) expected[i] = std::max(-most, std::min(most, static_cast<double>(keys[head * layout.headDim + first + i])));
+      turned = expected;
+      const auto size = static_cast<double>(transform(turned));
+      const auto [low, high] = std::minmax_element(turned.begin(), turned.end());
+      const std::vector<double> found = keyGroupAt(layout, page, head, index, first, n);
+      double loss = 0;
+      for (size_t i = 0; i < n; i++) {
+        ASSERT_TRUE(std::isfinite(found[i])) << first + i;
+        loss += (found[i] - expected[i]) * (found[i] - expected[i]);
+      }
+      // The minimum and the step are halves: 1 part in 1024 of the larger end, or a subnormal half.
+      const double end = std::max(std::abs(*low), std::abs(*high)) * factor, step = ((*high - *low) * factor + end / 1024) / 15 * 1.001 + 1.2e-7;
+      const double unturned = 1 / (factor * std::sqrt(size));  // the size of a turned vector to its own
+      ASSERT_LE(std::sqrt(loss / static_cast<double>(n)), 0.5001 * step * unturned + end * 1e-6 * unturned) << "keys " << first << " of " << layout.headDim;
+    }
+}
+
 TEST(CacheQuantisation, EveryElementIsWithinHalfAStep) {
   std::mt19937 random(1);
   for (int round = 0; round < 400; round++) {
@@ -74,9 +69,10 @@ TEST(CacheQuantisation, EveryElementIsWithinHalfAStep) {
     const uint32_t index = random() % layout.pageTokens;
     const std::vector<float> keys = unusualNumbers(width, random), values = unusualNumbers(width, random);
     cacheStore(kernelsFor(bestInstructionSet()), layout, page.data(), index, keys.data(), values.data());
+    if (layout.type == CacheType::Q4) expectTurned(keys, layout, page.data(), index);
     for (uint32_t head = 0; head < layout.kvHeads; head++)
       for (size_t d = 0; d < layout.headDim; d++) {
-        expectNear(keys[head * layout.headDim + d], keyAt(layout, page.data(), head, index, d), layout, "key", d);
+        if (layout.type == CacheType::Q8) expectNear(keys[head * layout.headDim + d], keyAt(layout, page.data(), head, index, d), layout, "key", d);
         expectNear(values[head * layout.headDim + d], valueAt(layout, page.data(), head, index, d), layout, "value", d);
         if (HasFatalFailure()) return;
       }
@@ -92,7 +88,7 @@ TEST(CacheQuantisation, AGroupUsesAllItsCodes) {
     cacheStore(kernelsFor(bestInstructionSet()), layout, page.data(), 0, numbers.data(), numbers.data());
     const auto [low, high] = std::minmax_element(numbers.begin(), numbers.end());
     const double least = (*high - *low) / (type == CacheType::Q8 ? 255.0 : 15.0);
-    EXPECT_LE(keyAt(layout, page.data(), 0, 0, 0).scale, least * 1.02);
+    if (type == CacheType::Q8) EXPECT_LE(keyAt(layout, page.data(), 0, 0, 0).scale, least * 1.02);
     EXPECT_LE(valueAt(layout, page.data(), 0, 0, 0).scale, least * 1.02);
   }
 }
@@ -105,11 +101,42 @@ TEST(CacheQuantisation, ZerosAndConstantsThatAreHalvesAreExact) {
       const std::vector<float> numbers(headDim, constant);
       cacheStore(kernelsFor(bestInstructionSet()), layout, page.data(), 5, numbers.data(), numbers.data());
       for (size_t d = 0; d < headDim; d++) {
-        ASSERT_EQ(keyAt(layout, page.data(), 0, 5, d).value, constant);
         ASSERT_EQ(valueAt(layout, page.data(), 0, 5, d).value, constant);
       }
     }
   }
+}
+
+TEST(CacheQuantisation, KeysOfFourBitsKeepWhatAnElementThatStandsOutWouldCost) {
+  // One element ten times as large as the others, as models' keys have them: plain steps would be about that much wider for all.
+  const CacheLayout layout = {CacheType::Q4, 1, 64, 16};
+  double turned = 0, plain = 0;
+  for (unsigned seed = 0; seed < 20; seed++) {
+    std::vector<float> numbers = randomNumbers(64, seed);
+    numbers[seed] *= 10;
+    std::vector<uint8_t> page(cachePageBytes(layout));
+    cacheStore(kernelsFor(bestInstructionSet()), layout, page.data(), 3, numbers.data(), numbers.data());
+    const std::vector<double> keys = keyGroupAt(layout, page.data(), 0, 3, 0, 64);
+    for (size_t d = 0; d < 64; d++) {
+      turned += std::pow(keys[d] - numbers[d], 2);
+      plain += std::pow(valueAt(layout, page.data(), 0, 3, d).value - numbers[d], 2);  // values are not turned
+    }
+  }
+  EXPECT_LT(turned, 0.5 * plain);
+}
+
+TEST(CacheQuantisation, KeysOfFourBitsAreZeroForZerosAndClampedBeyondTheRange) {
+  const CacheLayout layout = {CacheType::Q4, 1, 64, 16};
+  std::vector<uint8_t> page(cachePageBytes(layout), 0xff);
+  const auto stored = [&](float constant) {
+    const std::vector<float> numbers(64, constant);
+    cacheStore(kernelsFor(bestInstructionSet()), layout, page.data(), 0, numbers.data(), numbers.data());
+    return keyGroupAt(layout, page.data(), 0, 0, 0, 64);
+  };
+  for (const double key : stored(0.0f)) EXPECT_EQ(key, 0.0);
+  for (const double key : stored(-2.5f)) EXPECT_NEAR(key, -2.5, 2.5 / 512);
+  for (const double key : stored(std::numeric_limits<float>::infinity())) EXPECT_NEAR(key, 8188.0, 16.0);
+  for (const double key : stored(std::numeric_limits<float>::quiet_NaN())) EXPECT_TRUE(std::isnan(key));
 }
 
 TEST(CacheQuantisation, ANaNShowsInItsGroup) {

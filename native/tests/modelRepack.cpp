@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include "../kernels/cpu/Matmul.h"
+#include "../kernels/cpu/compressRows.h"
 #include "../runtime/Checksum.h"
 #include "storeFixture.h"
 
@@ -162,8 +163,8 @@ TEST(StoreHeader, BelongsToItsModelAlone) {
   expectField(open([](RuntimeOptions& o) { o.weights->store = "/nonexistent/model.spillway"; }), "file");
 }
 
-// Panels and blocks are on users' disks: whoever changes them changes kStoreVersion (StoreFormat.h) too, and then these sums.
-TEST(StoreVersion, StandsForTheLayoutOfPanels) {
+// Panels and blocks, and what compression rounds weights to, are on users' disks: whoever changes them changes kStoreVersion (StoreFormat.h) too, and then these sums.
+TEST(StoreVersion, StandsForTheLayoutOfPanelsAndForCompression) {
   uint32_t sum = 0;
   for (const WeightType type : {WeightType::F32, WeightType::F16, WeightType::BF16, WeightType::Q4_0, WeightType::Q4_1, WeightType::Q5_0, WeightType::Q5_1, WeightType::Q8_0,
                                 WeightType::Q2_K, WeightType::Q3_K, WeightType::Q4_K, WeightType::Q5_K, WeightType::Q6_K}) {
@@ -177,8 +178,19 @@ TEST(StoreVersion, StandsForTheLayoutOfPanels) {
     packPanel(type, kInputs, pointers, panel.data());
     sum = crc32c(sum, panel.data(), panel.size());
   }
-  EXPECT_EQ(kStoreVersion, 1u);
+  // Weights of fewer bits than the file's: how they are rounded.
+  uint32_t compressedSum = 0;
+  for (const WeightType type : {WeightType::Q4_G64, WeightType::Q8_0}) {
+    std::vector<float> values(512);
+    std::mt19937 random(7);
+    for (float& value : values) value = static_cast<float>(static_cast<int32_t>(random() % 2001) - 1000) / 4096;
+    std::vector<uint8_t> row(weightRowBytes(type, values.size()));
+    compressRow(type, values.data(), values.size(), row.data());
+    compressedSum = crc32c(compressedSum, row.data(), row.size());
+  }
+  EXPECT_EQ(kStoreVersion, 2u);
   EXPECT_EQ(sum, 3862144361u);
+  EXPECT_EQ(compressedSum, 0u);
 }
 
 }  // namespace

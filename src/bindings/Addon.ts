@@ -204,6 +204,8 @@ export interface NativeRowOptions {
   readonly tokens: Int32Array;
   /** Most tokens the row will ever hold, prompt and new ones: at most one more than the model's context, as the last one is never computed. */
   readonly capacityTokens: number;
+  /** How many of `tokens`, from the first, are a prompt, for which attention is dense. Default: all. */
+  readonly promptTokens?: number;
   /** 0 = greedy. */
   readonly temperature: number;
   /** 1 = off. */
@@ -327,6 +329,23 @@ export interface NativeRuntime {
   /** The way back, on the queue of disk writes. Tasks that change the activation buffer must come after it. */
   submitStoreActivation(store: number, activations: number, tokens: number, after: readonly number[]): number;
 
+  /**
+   * Queues a copy of the first `tokens` hidden states of an activation buffer, on a queue for peers; it comes with the completion. Refused where the
+   * runtime holds all of the model's layers (`decoder.part`).
+   */
+  submitReadHidden(activations: number, tokens: number, after: readonly number[]): number;
+  /** An event that no task completes, but `completeEvent` or `failEvent` (code `peer`), once. Tasks may wait for it. `cancelAll` and `close` fail it with code `cancelled`. */
+  createEvent(): number;
+  completeEvent(event: number): void;
+  failEvent(event: number, message: string): void;
+  /**
+   * Puts hidden states into an activation buffer, at once: [tokens, hiddenSize], row-major. No task may be using the buffer; those that wait for an event of
+   * `createEvent` which has not completed are no matter.
+   */
+  writeHidden(activations: number, hidden: Float32Array): void;
+  /** Appends a token to each of some rows, at once, as sampling does; what is past a row's capacity is dropped. As above, no task may be using the rows' tokens. */
+  appendTokens(rows: Int32Array, tokens: Int32Array): void;
+
   /** Everything that has not started completes with code `cancelled`; what runs finishes. */
   cancelAll(): void;
 
@@ -341,6 +360,8 @@ export interface NativeCompletions {
   readonly errors: readonly NativeTaskError[];
   /** For the head tasks among them that sampled or scored something. */
   readonly heads: readonly NativeHeadResult[];
+  /** For those of `submitReadHidden`: [tokens, hiddenSize]. */
+  readonly hidden: readonly { readonly event: number; readonly hidden: Float32Array }[];
 }
 
 export interface NativeTaskError {

@@ -3,7 +3,7 @@ import { NativeError } from '../errors/NativeError.js';
 import type { SpillwayError } from '../errors/SpillwayError.js';
 
 /** What the addon's errors carry: `errorCodeName` of native/runtime/Error.h, and for a file's the parts of the message. */
-export type NativeErrorCode = 'invalid-argument' | 'file' | 'memory' | 'cancelled' | 'dependency' | 'internal';
+export type NativeErrorCode = 'invalid-argument' | 'file' | 'memory' | 'cancelled' | 'dependency' | 'peer' | 'internal';
 
 /**
  * An error of the addon as one of the library's: ModelFileError for a file that does not hold what was expected, NativeError for the rest,
@@ -50,5 +50,5 @@ function field(error: unknown, name: string): string | undefined {
 }
 
 function isNativeErrorCode(code: string): code is NativeErrorCode {
-  return ['invalid-argument', 'file', 'memory', 'cancelled', 'dependency', 'internal'].includes(code);
+  return ['invalid-argument', 'file', 'memory', 'cancelled', 'dependency', 'peer', 'internal'].includes(code);
 }

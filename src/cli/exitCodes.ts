@@ -12,6 +12,7 @@ const BY_CODE: Readonly<Record<Exclude<ErrorCode, 'interrupted'>, number>> = {
   'job-file': EXIT.unusable,
   native: EXIT.unusable,
   task: EXIT.unusable,
+  peer: EXIT.unusable,
   row: EXIT.unusable,
   'memory-budget': EXIT.memory,
 };

@@ -13,6 +13,7 @@ import { addSwitch, requireFlags } from './flags/commandFlags.js';
 interface PerplexityFlags extends EngineFlags {
   readonly text: string;
   readonly window: number;
+  readonly promptTokens: number;
   readonly escapeSpecialTokens: boolean;
   readonly json: boolean;
 }
@@ -20,10 +21,13 @@ interface PerplexityFlags extends EngineFlags {
 export function addPerplexity(program: Command, context: CommandContext): void {
   const command = program
     .command('perplexity')
-    .description('Scores a text: windows do not overlap, the first token of each is not scored, no special tokens are added.');
+    .description('Scores a text: windows do not overlap, the first token of each (or more: its prompt) is not scored, no special tokens are added.');
   addModelFlag(command);
   command.addOption(new Option('--text <file>', 'necessary: the text, UTF-8').argParser(path));
   command.addOption(new Option('--window <n>', 'necessary: tokens a window; the last may be short').argParser(wholeNumber(2)));
+  command.addOption(
+    new Option('--prompt-tokens <n>', 'first tokens of each window that are given and not scored; sparse attention is dense for them').default(1).argParser(wholeNumber(1)),
+  );
   addSwitch(command, '--escape-special-tokens', 'text such as <|im_start|> is data, not a control token');
   addSwitch(command, '--json', 'print {"tokens","negativeLogLikelihood","perplexity"}, not words');
   addEngineFlags(command);
@@ -42,12 +46,18 @@ async function perplexity(flags: PerplexityFlags, context: CommandContext): Prom
     if (flags.window > decoder.contextTokens) {
       throw new UsageError(`--window: found ${flags.window}, expected a whole number from 2 to ${decoder.contextTokens}, the model's context`);
     }
+    if (flags.promptTokens >= flags.window) {
+      throw new UsageError(`--prompt-tokens: found ${flags.promptTokens}, expected a whole number from 1 to ${flags.window - 1}, one less than the window`);
+    }
     const tokens = createTokenizer(tokenizerSource, decoder.vocabularySize).encode(text, { specialTokens: false, parseSpecial: !flags.escapeSpecialTokens });
-    if (tokens.length < 2) throw new JobFileError(flags.text, `found ${tokens.length} tokens, expected at least 2: the first is not scored`);
+    const least = flags.promptTokens + 1;
+    if (tokens.length < least) {
+      throw new JobFileError(flags.text, `found ${tokens.length} tokens, expected at least ${least}: ${least === 2 ? 'the first is' : `the first ${least - 1} are`} not scored`);
+    }
     const engine = await Engine.open({ ...engineOptions(flags, model), policy: 'default', signal, onLoad: showLoading(meter) });
     try {
       meter.stop();
-      const result = await engine.perplexity(tokens, { window: flags.window, signal });
+      const result = await engine.perplexity(tokens, { window: flags.window, promptTokens: flags.promptTokens, signal });
       await context.print(
         flags.json
           ? `${JSON.stringify(result)}\n`

@@ -141,7 +141,7 @@ class RuntimePlan {
     const { scratch, staging, activations } = this.onePage;
     const { activations: spilled } = spill;
     const stores = spilled ? settings.slots * spilled.residentTokens * decoder.hiddenSize * 4 : 0;
-    this.workingBytes = scratch + staging + activations * (spilled?.buffers ?? settings.slots) + stores;
+    this.workingBytes = scratch + staging + activations * (spilled?.buffers ?? settings.slots) + stores + transitBytes(source, settings);
   }
 
   /** @throws MemoryBudgetError if what is to lie on disk may not take that much */
@@ -157,14 +157,14 @@ class RuntimePlan {
     const options = this.options(pages, weights);
     const runtime = nativeCall(() => this.addon.openRuntime(options));
     const { settings, spill, source, onePage } = this;
-    const { layers } = source.decoder;
+    const { layers, part } = source.decoder;
     const evenly = Math.round(runtime.bytes.weights / layers);
     return {
       runtime,
       settled: {
         ...settings,
         planned: this.planned,
-        grid: { layers, slots: settings.slots, rowsPerSlot: this.mostRows, tokensPerSquare: settings.tokensPerSquare },
+        grid: { layers, ...(part && { part: { first: part.firstLayer, of: part.modelLayers } }), slots: settings.slots, rowsPerSlot: this.mostRows, tokensPerSquare: settings.tokensPerSquare },
         cache: options.cache,
         diskCache: { pages: spill.pages, share: settings.cacheOnDisk, mostPerRow: spill.pagesPerRow },
         cacheBuffers: spill.buffers,
@@ -203,4 +203,11 @@ class RuntimePlan {
       ...(spills && { spill: { folder: disk, pages: diskPages, buffers, bufferPages, hiddenBytes: activations?.bytes ?? 0 } }),
     };
   }
+}
+
+/** Hidden states on their way from and to the engines of other layers: at most a square of each slot, each way. */
+function transitBytes({ decoder: { part, layers, hiddenSize } }: ModelSource, { slots, tokensPerSquare }: Settings): number {
+  if (!part) return 0;
+  const ways = Number(part.firstLayer > 0) + Number(part.firstLayer + layers < part.modelLayers);
+  return ways * slots * tokensPerSquare * hiddenSize * 4;
 }

@@ -77,7 +77,8 @@ export async function planEngine(
   const asIs = (origin: EnginePlan['origin'], why?: string, request?: PlanRequest): PlannedEngine => ({
     plan: { origin, ...(why !== undefined && { why }), ...(request && { workload: request.workload }) }, options: given, streams: false, request,
   });
-  if (chosen === 'default') return asIs('default');
+  // Engines that share a model's layers have to agree on their blocks: none of them plans for itself.
+  if (chosen === 'default' || options.layers !== undefined) return asIs(originOf(chosen));
   if (settings.precision === 'float32') return asIs(originOf(chosen), 'precision float32 is for checking, and not planned for');
 
   const shape = shapeOfModel(source, basename(source.path));

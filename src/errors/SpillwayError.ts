@@ -7,6 +7,7 @@ export type ErrorCode =
   | 'job-file' // an input or output file of a job failed: disk full, read error, a torn or foreign output
   | 'native' // the native addon is missing or refused a call
   | 'task' // a task of a run failed on its device
+  | 'peer' // the engine of the layers before or after failed, went away, or sent what does not fit
   | 'schedule' // a schedule or a composition of stages breaks a constraint
   | 'interrupted'; // the caller's AbortSignal fired
 

@@ -6,6 +6,8 @@ export interface DecoderSpec {
   /** The family as its own files call it: `llama`, `opt`, `gpt_neox`, … */
   readonly family: string;
   readonly layers: number;
+  /** Where these are a part of a model's layers: the number of the first one, and how many the model has. Only the first layer embeds, only the last samples. */
+  readonly part?: { readonly firstLayer: number; readonly modelLayers: number };
   readonly hiddenSize: number;
   readonly vocabularySize: number;
   /** Tokens of prompt and answer together that the model's position encoding was made for. */

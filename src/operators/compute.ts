@@ -1,8 +1,9 @@
 import type { StageContext } from '../engine/execution/Run.js';
+import { layerBounds, type LayerBounds } from '../engine/schedules/Square.js';
 import type { ComputePart, TaskEvent } from '../engine/execution/Task.js';
 import { stage, type Stage } from './stageInternals.js';
 
-/** The parts of a layer, in order. The first layer embeds before them, the last one samples after them. */
+/** The parts of a layer, in order. The model's first layer embeds before them, its last one samples after them. */
 const PARTS = ['project', 'attend', 'finish'] as const;
 const FIRST: readonly ComputePart[] = ['embed', ...PARTS];
 const LAST: readonly ComputePart[] = [...PARTS, 'head'];
@@ -13,10 +14,11 @@ const ONLY: readonly ComputePart[] = ['embed', ...PARTS, 'head'];
  * projection, feed-forward). It waits for the square's loads, and for its left neighbour: the same slot's previous compute.
  */
 export function compute(run: StageContext): Stage {
+  const bounds = layerBounds(run.grid);
   const left = new Map<number, TaskEvent>();
   return stage((square) => {
     const { slot, layer, events } = square;
-    const parts = partsOf(layer, run.grid.layers);
+    const parts = partsOf(layer, bounds);
     const neighbour = left.get(slot);
     let after: readonly TaskEvent[] = neighbour ? [neighbour, ...events.inputs] : events.inputs;
     for (const part of parts) {
@@ -28,7 +30,8 @@ export function compute(run: StageContext): Stage {
   });
 }
 
-function partsOf(layer: number, layers: number): readonly ComputePart[] {
-  if (layer === 0) return layers === 1 ? ONLY : FIRST;
-  return layer === layers - 1 ? LAST : PARTS;
+function partsOf(layer: number, { first, last, embeds, samples }: LayerBounds): readonly ComputePart[] {
+  const ends = samples && layer === last;
+  if (embeds && layer === first) return ends ? ONLY : FIRST;
+  return ends ? LAST : PARTS;
 }

@@ -1,19 +1,36 @@
+import type { IssuedSquare } from '../engine/execution/IssuedSquare.js';
 import type { StageContext } from '../engine/execution/Run.js';
+import type { TaskEvent } from '../engine/execution/Task.js';
+import { layerBounds } from '../engine/schedules/Square.js';
 import { NO_EVENTS, stage, StepGate, type LookAhead, type Stage } from './stageInternals.js';
 import { activationStores } from './storeActivation.js';
 
 /**
- * Issues `load_activation`: the hidden states that the slot's previous layer stored elsewhere come back to where computing happens.
+ * Issues `load_activation`: the hidden states that the slot's previous layer stored elsewhere come back to where computing happens. Where a run has a part of
+ * the model's layers only, its first layer's come from a peer (the model's first layer gets the tokens that were sampled there): once the slot's last
+ * batch has left.
  *
  * @param lookAhead its `ahead`: squares whose activations may be loaded ahead of the one that is computed. Default 1
  */
 export function loadActivation(run: StageContext, lookAhead: LookAhead = {}): Stage {
   const { ahead = 1 } = lookAhead;
   const gate = new StepGate(ahead);
+  const { first } = layerBounds(run.grid);
+  const lastOfSlot = run.grid.part && new Map<number, IssuedSquare>();
   return stage((square) => {
     gate.open(square);
     const routes = run.movement.loadActivation(square);
-    const after = routes.length === 0 ? NO_EVENTS : [...gate.before(), ...activationStores.find(run, square)];
-    square.events.inputs.push(...run.issueMoves(square, 'load_activation', routes, after));
+    const free = lastOfSlot && square.layer === first ? emptied(lastOfSlot.get(square.slot), activationStores.find(run, square)) : undefined;
+    const stores = free ?? (routes.length === 0 ? NO_EVENTS : activationStores.find(run, square));
+    const loads = run.issueMoves(square, 'load_activation', routes, routes.length === 0 ? NO_EVENTS : [...gate.before(), ...stores]);
+    // Where a batch enters and nothing is loaded for it, compute overwrites what the slot's last batch may still be sent from.
+    square.events.inputs.push(...(routes.length === 0 && free ? free : loads));
+    lastOfSlot?.set(square.slot, square);
   });
+}
+
+/** What has to complete before a slot can take the hidden states of another batch. */
+function emptied(last: IssuedSquare | undefined, stores: readonly TaskEvent[]): readonly TaskEvent[] {
+  const compute = last?.events.compute;
+  return compute ? [...stores, compute] : stores;
 }

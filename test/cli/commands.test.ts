@@ -63,6 +63,24 @@ describe('perplexity', () => {
     }
   });
 
+  test('--prompt-tokens: the first tokens of each window are given, not scored', async () => {
+    const score = async (...more: string[]): Promise<{ tokens: number; negativeLogLikelihood: number }> => {
+      const { code, stdout } = await runCli(['perplexity', '--model', model, '--text', text, '--window', '64', '--json', ...more]);
+      expect(code).toBe(0);
+      return JSON.parse(stdout) as { tokens: number; negativeLogLikelihood: number };
+    };
+    const all = await score();
+    expect(await score('--prompt-tokens', '1')).toEqual(all);
+    const some = await score('--prompt-tokens', '40');
+    expect(some.tokens).toBe(Math.floor(count / 64) * 24 + Math.max(0, (count % 64) - 40));
+    expect(some.negativeLogLikelihood).toBeLessThan(all.negativeLogLikelihood);
+    expect(await score('--prompt-tokens', '40', '--sparse-attention', '0.1')).not.toEqual(some);
+    for (const wrong of ['0', '64', '1.5']) {
+      const { code, stderr } = await runCli(['perplexity', '--model', model, '--text', text, '--window', '64', '--prompt-tokens', wrong]);
+      expect([code, stderr]).toEqual([1, expect.stringContaining('--prompt-tokens')]);
+    }
+  });
+
   test('words without --json', async () => {
     const { stdout } = await runCli(['perplexity', '--model', model, '--text', text, '--window', '32']);
     expect(stdout).toMatch(/^perplexity [\d.]+ over \d+ tokens/);

@@ -4,6 +4,7 @@ import { dirname } from 'node:path';
 import { main as rxjsPipeline } from '../../examples/01-rxjs-pipeline.js';
 import { main as etlJob } from '../../examples/02-etl-job.js';
 import { main as customSchedule } from '../../examples/03-custom-schedule.js';
+import { main as layersOnTwoEngines } from '../../examples/04-layers-on-two-engines.js';
 import { tinyChatModel } from '../support/tinyChatModel.js';
 
 /** The examples on a tiny random model: what they say means nothing, how they work is checked. */
@@ -22,7 +23,7 @@ describe('examples', () => {
 
   test('all of them are tested here', async () => {
     const names: string[] = await readdir('examples');
-    expect(names.filter((name) => name.endsWith('.ts')).sort()).toEqual(['01-rxjs-pipeline.ts', '02-etl-job.ts', '03-custom-schedule.ts']);
+    expect(names.filter((name) => name.endsWith('.ts')).sort()).toEqual(['01-rxjs-pipeline.ts', '02-etl-job.ts', '03-custom-schedule.ts', '04-layers-on-two-engines.ts']);
   });
 
   test('the RxJS pipeline answers every review, in order', async () => {
@@ -46,6 +47,14 @@ describe('examples', () => {
     expect(plain.every(({ error }) => error === undefined)).toBe(true);
     expect(custom).toEqual(plain);
     expect(print).toHaveBeenCalledWith(expect.stringContaining('shortest first, diagonal'));
+  });
+
+  test('layers on two engines change no answer, not by a bit', async () => {
+    const { alone, together } = await layersOnTwoEngines(model.path);
+    expect(alone).toHaveLength(6);
+    expect(alone.every(({ error, logprobs }) => error === undefined && (logprobs?.length ?? 0) > 0)).toBe(true);
+    expect(together).toEqual(alone);
+    expect(print).toHaveBeenCalledWith('two engines gave the same answers as one');
   });
 });
 

@@ -7,7 +7,7 @@ import { JobFileError } from '../../src/errors/JobFileError.js';
 import { UsageError } from '../../src/errors/UsageError.js';
 import { readRows } from '../../src/jobs/readRows.js';
 import { runJob, type RunJobOptions } from '../../src/jobs/runJob.js';
-import type { RowInput } from '../../src/Row.js';
+import type { GenerateOptions, RowInput, RowResult } from '../../src/Row.js';
 import { byIndex, readResults, temporaryFolder, writeLines } from './support/files.js';
 import { StubEngine } from './support/stubEngine.js';
 
@@ -113,8 +113,16 @@ describe('a job', () => {
     const controller = new AbortController();
     const sleeping = new PassThrough();
     sleeping.write('{"prompt":"a"}\n{"prompt":"b"}\n');
-    setTimeout(() => controller.abort(), 50);
-    const error = await failure(runJob({ engine: new StubEngine({ width: 1 }), input: readRows(sleeping), output, generate: { signal: controller.signal } }));
+    const stub = new StubEngine({ width: 1 });
+    const engine = {
+      async *generate(rows: AsyncIterable<RowInput>, options?: GenerateOptions): AsyncGenerator<RowResult> {
+        for await (const result of stub.generate(rows, options)) {
+          if (result.index === 1) setImmediate(() => controller.abort());
+          yield result;
+        }
+      },
+    };
+    const error = await failure(runJob({ engine, input: readRows(sleeping), output, generate: { signal: controller.signal } }));
     expect(error).toBeInstanceOf(InterruptedError);
     expect(readResults(output)).toHaveLength(2);
     expect(existsSync(`${output}.lock`)).toBe(false);
@@ -239,11 +247,21 @@ describe('what is refused', () => {
 
   test('a second job on one output while the first runs', async () => {
     const { input, output } = files(prompts(3));
-    const first = runJob({ engine: new StubEngine({ delay: () => 100 }), input, output });
-    await new Promise((resolve) => setTimeout(resolve, 60));
+    let open = (): void => undefined;
+    const gate = new Promise<void>((resolve) => { open = resolve; });
+    const stub = new StubEngine();
+    const waiting = {
+      async *generate(rows: AsyncIterable<RowInput>): AsyncGenerator<RowResult> {
+        await gate;
+        yield* stub.generate(rows);
+      },
+    };
+    const first = runJob({ engine: waiting, input, output });
+    while (!existsSync(`${output}.lock`)) await new Promise((resolve) => setTimeout(resolve, 1));
     const second = await failure(runJob({ engine: new StubEngine(), input, output, resume: true }));
     expect(second).toBeInstanceOf(UsageError);
     expect(second.message).toContain(`is in use by process ${process.pid}`);
+    open();
     await first;
     expect(readResults(output)).toHaveLength(3);
   });

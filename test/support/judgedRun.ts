@@ -174,7 +174,7 @@ function pageBytes({ grid, pageTokens }: JudgedSetup): number {
   return grid.layers * pageTokens * SIMULATED_BYTES.tokenCache;
 }
 
-function late(rows: readonly SimulatedRow[], pauses: readonly number[]): AsyncIterable<SimulatedRow> {
+export function late(rows: readonly SimulatedRow[], pauses: readonly number[]): AsyncIterable<SimulatedRow> {
   const pause = async (turns: number): Promise<void> => {
     for (let turn = 0; turn < turns; turn++) await new Promise((resolve) => setImmediate(resolve));
   };
@@ -187,7 +187,7 @@ function late(rows: readonly SimulatedRow[], pauses: readonly number[]): AsyncIt
 }
 
 /** Notes, in virtual time, when rows get and lose their memory. */
-function lifeLog(device: Device, clock: SimulatedDevice, lives: Map<RowId, { from: number; until: number }>): Device {
+export function lifeLog(device: Device, clock: SimulatedDevice, lives: Map<RowId, { from: number; until: number }>): Device {
   return overriding<Device>(device, {
     openRow: (...args) => {
       lives.set(args[1], { from: clock.announced, until: Infinity });

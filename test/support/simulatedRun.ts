@@ -83,7 +83,7 @@ export function simulatedMovement(placement: Placement, compute: Tier, layers: n
   return movement(placement, { ...SIMULATED_BYTES, layerWeights: new Array<number>(layers).fill(SIMULATED_BYTES.layerWeights) }, compute, layers);
 }
 
-async function* runRows(rows: SimulatedSetup['rows']): AsyncGenerator<RunRow<SimulatedResult>> {
+export async function* runRows(rows: SimulatedSetup['rows']): AsyncGenerator<RunRow<SimulatedResult>> {
   let index = 0;
   for await (const row of rows) yield runRow(row, index++);
 }

@@ -10,6 +10,8 @@
 //
 // Q8 and Q4 (group-wise min/max, FlexGen section 4.2): the elements of a token's head in groups of 64, the last one shorter where headDim is no
 // multiple; element = minimum + scale * code, codes of 8 or 4 bits, scale and minimum as halves. 4.5 bits an element at Q4 with full groups.
+// Keys of 4 bits have been transformed before, each group by a Walsh-Hadamard transform (hadamard.h), and queries are when they meet them: what stands out in
+// a few elements, as it does in keys, would otherwise make all of their group's steps wide.
 // Keys as well as values are blocks of 16 tokens, each block lines of codes and then a line a group: [16 scales][16 minima]. A line is 64 bytes:
 // 16 lanes of 4 bytes, the 4 terms that a lane's integer dot product takes at once.
 // - Keys: a lane is a token, its 4 bytes are elements that follow each other. Line i holds elements 4i to 4i + 3 (Q8); 8i to 8i + 3 in the low and

@@ -13,7 +13,7 @@ const char* instructionSetName(InstructionSet set) {
 // The compiler's own CPUID reader also asks XGETBV whether the operating system saves the wide registers.
 bool machineHas(InstructionSet set) {
   if (set == InstructionSet::Scalar) return true;
-#if defined(__x86_64__)
+#if defined(SPILLWAY_X86_KERNELS)
   __builtin_cpu_init();
   const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
   if (set == InstructionSet::Avx2) return avx2;

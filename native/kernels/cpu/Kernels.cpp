@@ -10,13 +10,13 @@ namespace spillway {
   }
 
 SPILLWAY_DECLARE_KERNELS(scalar)
-#if defined(__x86_64__)
+#if defined(SPILLWAY_X86_KERNELS)
 SPILLWAY_DECLARE_KERNELS(avx2)
 SPILLWAY_DECLARE_KERNELS(avx512)
 #endif
 
 const Kernels& kernelsFor(InstructionSet set) {
-#if defined(__x86_64__)
+#if defined(SPILLWAY_X86_KERNELS)
   // Each table is made on demand: even the function that names the kernels may hold instructions that the machine lacks.
   if (set == InstructionSet::Avx512) {
     static const Kernels kernels{set, avx512::matmulKernels(), avx512::rowKernels(), avx512::attentionKernels()};

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <new>
 #include <vector>
@@ -19,25 +20,91 @@ void putHalf(uint16_t half, uint8_t* at) { std::memcpy(at, &half, sizeof half); 
 // (value - minimum) / scale to the nearest of 0 to `most`; anything for values that are not finite, whose group's scale is not finite either.
 unsigned nearest(float value, float most) { return static_cast<unsigned>(value >= most ? most : value > 0 ? std::nearbyint(value) : 0.0f); }
 
+// ---- Q4_G64.
+
+constexpr size_t kGroup4 = 64;
+constexpr float kMost4 = 15.0f;
+// Ranges that are tried: the group's own, and each time less of it by this share at both ends together.
+constexpr int kRanges = 4;
+constexpr float kNarrower = 0.08f;
+constexpr int kRefits = 2;
+
+// weight = minimum + q * scale; both are halves.
+struct Affine {
+  float minimum, scale;
+};
+
+Affine rounded(float minimum, float scale) { return {halfToFloat(floatToHalf(minimum)), halfToFloat(floatToHalf(scale))}; }
+
+// What a group loses with each weight at its nearest code, and the sums from which the best scale and minimum for these codes follow.
+struct Fit {
+  float squaredError, codes, codesSquared, products;
+};
+
+// Eight partial sums, in a fixed order, so that the compiler may use vectors and every machine gets the same bits.
+Fit fitOf(const float* values, Affine affine) {
+  constexpr size_t kLanes = 8;
+  constexpr float kMagic = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer
+  const float inverse = affine.scale > 0 ? 1 / affine.scale : 0.0f;
+  float error[kLanes] = {}, codes[kLanes] = {}, squares[kLanes] = {}, products[kLanes] = {};
+  for (size_t i = 0; i < kGroup4; i += kLanes) {
+    for (size_t lane = 0; lane < kLanes; lane++) {
+      const float value = values[i + lane];
+      const float steps = (value - affine.minimum) * inverse, within = steps < 0 ? 0.0f : steps > kMost4 ? kMost4 : steps;
+      const float code = (within + kMagic) - kMagic, off = affine.minimum + affine.scale * code - value;
+      error[lane] += off * off;
+      codes[lane] += code;
+      squares[lane] += code * code;
+      products[lane] += value * code;
+    }
+  }
+  const auto total = [](const float(&sums)[kLanes]) { return ((sums[0] + sums[4]) + (sums[2] + sums[6])) + ((sums[1] + sums[5]) + (sums[3] + sums[7])); };
+  return {total(error), total(codes), total(squares), total(products)};
+}
+
+// The scale and minimum that lose least of a group of finite values, among those found from a few ranges: weights at the nearest codes of the range,
+// then the straight line through (code, weight) by least squares, nearest codes again. The whole range is one of them, so that nothing is worse than that.
+Affine bestAffine(const float* values, float least, float most) {
+  Affine best = rounded(least, 0);
+  best = rounded(least, (most - best.minimum) / kMost4);
+  if (!std::isfinite(best.minimum) || !std::isfinite(best.scale) || !(best.scale > 0)) return best;
+  const float range = most - least;
+  float sum = 0;
+  for (size_t i = 0; i < kGroup4; i++) sum += values[i];
+  float leastError = std::numeric_limits<float>::infinity();
+  for (int narrowed = 0; narrowed < kRanges; narrowed++) {
+    const float cut = 0.5f * kNarrower * static_cast<float>(narrowed) * range;
+    Affine affine = narrowed == 0 ? best : rounded(least + cut, (range - 2 * cut) / kMost4);
+    for (int refit = 0; refit <= kRefits; refit++) {
+      const Fit fit = fitOf(values, affine);
+      if (fit.squaredError < leastError) leastError = fit.squaredError, best = affine;
+      const float spread = kGroup4 * fit.codesSquared - fit.codes * fit.codes;
+      if (!(spread > 0)) break;
+      const float scale = (kGroup4 * fit.products - sum * fit.codes) / spread;
+      affine = rounded((sum - scale * fit.codes) / kGroup4, scale);
+    }
+  }
+  return best;
+}
+
 void compress4(const float* values, uint8_t* block) {
-  constexpr size_t kInputs = 64;
   float least = values[0], most = values[0], sum = 0;
-  for (size_t i = 0; i < kInputs; i++) {
+  for (size_t i = 0; i < kGroup4; i++) {
     least = std::min(least, values[i]);
     most = std::max(most, values[i]);
     sum += values[i] * 0.0f;  // NaN where a value is not finite
   }
-  const uint16_t offset = floatToHalf(least + sum);
-  const uint16_t scale = floatToHalf((most - halfToFloat(offset)) / 15 + sum);
-  putHalf(scale, block);
-  putHalf(offset, block + 2);
-  const float step = halfToFloat(scale), from = halfToFloat(offset);
-  const float inverse = step > 0 && std::isfinite(step) ? 1 / step : 0.0f;
-  for (size_t i = 0; i < kInputs / 2; i++) {
-    const unsigned low = nearest((values[i] - from) * inverse, 15), high = nearest((values[kInputs / 2 + i] - from) * inverse, 15);
+  const Affine affine = bestAffine(values, least + sum, most + sum);
+  putHalf(floatToHalf(affine.scale), block);
+  putHalf(floatToHalf(affine.minimum), block + 2);
+  const float inverse = affine.scale > 0 && std::isfinite(affine.scale) ? 1 / affine.scale : 0.0f;
+  for (size_t i = 0; i < kGroup4 / 2; i++) {
+    const unsigned low = nearest((values[i] - affine.minimum) * inverse, kMost4), high = nearest((values[kGroup4 / 2 + i] - affine.minimum) * inverse, kMost4);
     block[4 + i] = static_cast<uint8_t>(low | (high << 4));
   }
 }
+
+// ---- Q8_0.
 
 void compress8(const float* values, uint8_t* block) {
   constexpr size_t kInputs = 32;

@@ -1,4 +1,5 @@
 // One token's keys and values to 8 or 4 bits (CacheLayout.h). Compiled once for each instruction set (simd.h).
+#include "hadamard.h"
 #include "quantisedAttention.h"
 #include "simdBytes.h"
 
@@ -24,7 +25,34 @@ static inline uint16_t halfAbove(float x) {
   return static_cast<uint16_t>(half ^ 0x8000u);
 }
 
+// For keys of 4 bits narrower ranges are tried too: each time less by this share.
+constexpr int kNarrowerRanges = 4;
+constexpr float kNarrower = 0.04f;
+
+static inline float stepOf(float scale) { return scale > 0.0f ? scale : 1.0f; }
+
+struct GroupScale {
+  uint16_t scale, minimum;  // halves
+};
+
+// What `n` elements lose with these scales, squared and summed.
+static inline float squaredError(const f32x16* elements, size_t n, GroupScale halves, float levels) {
+  const float own = halfToFloat(halves.scale);
+  const f32x16 scale = set1(own), minimum = set1(halfToFloat(halves.minimum)), inverse = set1(1.0f / stepOf(own)), most = set1(levels), magic = set1(8388608.0f);
+  f32x16 sum = zero();
+  for (size_t i = 0; i < n; i += 16) {
+    const f32x16 code = sub(add(min(most, max(zero(), mul(sub(elements[i / 16], minimum), inverse))), magic), magic);
+    const f32x16 off = sub(fma(code, scale, minimum), elements[i / 16]);
+    float squares[16];
+    const size_t left = n - i < 16 ? n - i : 16;
+    store(squares, mul(off, off));
+    sum = add(sum, loadPartial(squares, left));
+  }
+  return reduceAdd(sum);
+}
+
 // `n` elements, 1 to kCacheGroup. Beyond the largest half, infinity included, they are clamped to it. A NaN makes the minimum NaN, so that it shows.
+template <bool Narrow>
 static inline void quantiseGroup(const float* elements, size_t n, int levels, QuantisedGroup* group) {
   f32x16 lowest = set1(kLargestHalf), highest = set1(-kLargestHalf), odd = zero();
   f32x16 clamped[kCacheGroup / 16];
@@ -37,22 +65,46 @@ static inline void quantiseGroup(const float* elements, size_t n, int levels, Qu
     odd = add(odd, sub(x, x));
     clamped[i / 16] = x;
   }
-  const float bottom = -reduceMax(neg(lowest)), top = reduceMax(highest), nan = reduceAdd(odd);
+  const float bottom = -reduceMax(neg(lowest)), top = reduceMax(highest), nan = reduceAdd(odd), count = static_cast<float>(levels);
   if (nan != 0.0f || bottom > top) {
     *group = {0, 0x7e00, {}};
     return;
   }
-  group->minimum = halfBelow(bottom);
-  const float minimum = halfToFloat(group->minimum);
-  group->scale = halfAbove((top - minimum) / static_cast<float>(levels));
-  const float scale = halfToFloat(group->scale);
-  const f32x16 step = set1(scale > 0.0f ? scale : 1.0f), magic = set1(8388608.0f), most = set1(static_cast<float>(levels));
+  GroupScale best;
+  best.minimum = halfBelow(bottom);
+  best.scale = halfAbove((top - halfToFloat(best.minimum)) / count);
+  if (Narrow) {
+    // Sixteen codes are so few that most elements gain when the outermost ones are cut off. Not so for values: theirs that stand out matter.
+    const float range = top - bottom;
+    float least = squaredError(clamped, n, best, count);
+    for (int narrowed = 1; narrowed <= kNarrowerRanges; narrowed++) {
+      const float cut = 0.5f * kNarrower * static_cast<float>(narrowed) * range;
+      const GroupScale tried = {floatToHalf((range - 2.0f * cut) / count), floatToHalf(bottom + cut)};
+      const float error = squaredError(clamped, n, tried, count);
+      if (error < least) least = error, best = tried;
+    }
+  }
+  group->scale = best.scale;
+  group->minimum = best.minimum;
+  const f32x16 minimum = set1(halfToFloat(best.minimum)), step = set1(stepOf(halfToFloat(best.scale))), magic = set1(8388608.0f), most = set1(count);
   for (size_t i = 0; i < n; i += 16) {
-    const f32x16 code = min(most, div(sub(clamped[i / 16], set1(minimum)), step));
+    const f32x16 code = min(most, max(zero(), div(sub(clamped[i / 16], minimum), step)));
     int8_t bytes[16];
     storeBytes(bytes, asInt(add(code, magic)));  // rounded to nearest, in the low bits
     __builtin_memcpy(group->codes + i, bytes, 16);
   }
+}
+
+// Keys of 4 bits are transformed before. Clamped, so that what comes out is within the range of halves.
+static inline void quantiseTurned(const float* elements, size_t n, int levels, QuantisedGroup* group) {
+  const f32x16 most = set1(kLargestHalf * hadamardQueryFactor(n)), least = neg(most);
+  float clamped[kMostHadamard], turned[kMostHadamard];
+  for (size_t i = 0; i < n; i += 16) {
+    const size_t left = n - i < 16 ? n - i : 16;
+    storePartial(clamped + i, min(most, max(least, loadPartial(elements + i, left))), left);
+  }
+  hadamard(clamped, n, hadamardKeyFactor(n), turned);
+  quantiseGroup<true>(turned, n, levels, group);
 }
 
 // Where group `g` of a token keeps its scale; its minimum stands 16 halves further on.
@@ -97,10 +149,11 @@ void storeQuantised(const CacheLayout& layout, uint8_t* page, uint32_t index, co
     for (size_t g = 0; g < cacheGroups(layout); g++) {
       const size_t first = g * kCacheGroup, n = headDim - first < kCacheGroup ? headDim - first : kCacheGroup;
       QuantisedGroup group = {};
-      quantiseGroup(keys + head * headDim + first, n, levels, &group);
+      if (layout.type == CacheType::Q4) quantiseTurned(keys + head * headDim + first, n, levels, &group);
+      else quantiseGroup<false>(keys + head * headDim + first, n, levels, &group);
       storeKey(layout, keyBlock, lane, g, n, group);
       group = {};
-      quantiseGroup(values + head * headDim + first, n, levels, &group);
+      quantiseGroup<false>(values + head * headDim + first, n, levels, &group);
       storeValue(layout, valueBlock, lane, g, n, group);
     }
   }

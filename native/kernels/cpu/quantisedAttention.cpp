@@ -11,6 +11,7 @@
 #include "quantisedAttention.h"
 
 #include "attentionParts.h"
+#include "hadamard.h"
 #include "simdBytes.h"
 #include "sparseAttention.h"
 
@@ -356,13 +357,18 @@ template <int Bits, int Digits>
 struct QuantisedFormat {
   static void prepareQuery(const CacheLayout& layout, const Workspace& work, uint32_t q) {
     const size_t headDim = layout.headDim, padded = attentionQueryBytes(layout);
-    const float* elements = work.queries + q * cacheValueStride(layout);
     const QuantisedQuery query = queryAt(layout, work, q);
     for (size_t g = 0; g < cacheGroups(layout); g++) {
-      const size_t begin = g * kCacheGroup, end = headDim - begin < kCacheGroup ? headDim : begin + kCacheGroup;
+      const size_t begin = g * kCacheGroup, n = headDim - begin < kCacheGroup ? headDim - begin : kCacheGroup;
+      const float* elements = work.queries + q * cacheValueStride(layout) + begin;
+      float turned[kMostHadamard];
+      if (Bits == 4) {
+        hadamard(elements, n, hadamardQueryFactor(n), turned);
+        elements = turned;
+      }
       f32x16 most = zero(), sum = zero();
-      for (size_t d = begin; d < end; d += 16) {
-        const f32x16 x = loadPartial(elements + d, end - d < 16 ? end - d : 16);
+      for (size_t d = 0; d < n; d += 16) {
+        const f32x16 x = loadPartial(elements + d, n - d < 16 ? n - d : 16);
         most = max(abs(x), most);
         sum = add(sum, x);
       }
@@ -370,10 +376,11 @@ struct QuantisedFormat {
       const Step step = stepOf<Digits>(largest);
       query.step[g] = step.step;
       query.sum[g] = reduceAdd(sum);
-      for (size_t d = begin; d < end; d += 16) {
+      for (size_t d = 0; d < n; d += 16) {
         int8_t bytes[Digits][16];
-        cutIntoBytes<Digits>(loadPartial(elements + d, end - d < 16 ? end - d : 16), set1(step.inverse), bytes[0], 16);
-        for (int digit = 0; digit < Digits; digit++) __builtin_memcpy(query.elements + digit * padded + d, bytes[digit], padded - d < 16 ? padded - d : 16);
+        cutIntoBytes<Digits>(loadPartial(elements + d, n - d < 16 ? n - d : 16), set1(step.inverse), bytes[0], 16);
+        const size_t room = padded - begin - d;
+        for (int digit = 0; digit < Digits; digit++) __builtin_memcpy(query.elements + digit * padded + begin + d, bytes[digit], room < 16 ? room : 16);
       }
     }
   }

@@ -14,6 +14,8 @@ export interface DeviceRow {
   readonly tokens: readonly number[];
   /** Most tokens the row will ever hold. */
   readonly capacityTokens: number;
+  /** How many of `tokens`, from the first, are a prompt, for which attention is dense. Default: all. */
+  readonly promptTokens?: number;
   readonly temperature: number;
   readonly topP: number;
   readonly topK: number;
@@ -22,6 +24,22 @@ export interface DeviceRow {
   readonly seed: number;
   /** Alternatives to report with each token; -1 for no log-probabilities. */
   readonly logprobs: number;
+}
+
+/** What a task that receives from a peer brings. */
+export interface Received {
+  /** Hidden states of the square's tokens: [tokens, hiddenSize], row-major. */
+  readonly hidden?: Float32Array;
+  /** For the model's first layer: the tokens that some of the square's rows begin with, sampled elsewhere. */
+  readonly tokens?: ReadonlyMap<number, number>;
+}
+
+/** What a device needs to know of the engines of the layers before and after. */
+export interface DevicePeers {
+  /** Resolves when it has come what a `load_activation` from a peer loads; stays pending when it never comes: the run is cancelled then. */
+  receive(task: Task): Promise<Received>;
+  /** Hands on what a `store_activation` to a peer stores; resolves when it has been taken. To be called in order of the tasks. */
+  send(task: Task, hidden: Float32Array): Promise<void>;
 }
 
 /**
@@ -45,7 +63,7 @@ export interface Device {
   readonly completed$: Observable<readonly Completion[]>;
 
   /** A run announces itself before its first task, with the width of its slots. */
-  openRun(run: number, options: { readonly slots: number; readonly tokensPerSquare: number }): void;
+  openRun(run: number, options: { readonly slots: number; readonly tokensPerSquare: number; readonly peers?: DevicePeers | undefined }): void;
   /** After the run's last completion: frees what `openRun` took. */
   closeRun(run: number): void;
 
@@ -54,7 +72,7 @@ export interface Device {
   /** Frees the row as soon as no task needs it any more. */
   closeRow(run: number, row: number): void;
 
-  /** Tasks of the run that have not started complete with an error. */
+  /** Tasks of the run that wait for a peer complete with an error, and others that have not started may. */
   cancelRun(run: number): void;
 
   close(): Promise<void>;

@@ -5,9 +5,10 @@ import { TaskError } from '../../errors/TaskError.js';
 import type { PageTable } from '../memory/RowPages.js';
 import { squareTokens } from '../schedules/Square.js';
 import { BufferRing } from './BufferRing.js';
-import type { Completion, Device, DeviceRow } from './Device.js';
+import type { Completion, Device, DevicePeers, DeviceRow } from './Device.js';
 import { headOutput } from './headOutput.js';
 import { NativeRun, type NativeBatch } from './NativeRun.js';
+import { PeerTransfers } from './PeerTransfers.js';
 import { PendingEvent } from './PendingEvent.js';
 import { SlotActivations, type SpilledActivations } from './SlotActivations.js';
 import { describeTask, type QueueName, type Task, type TaskEvent, type Tier } from './Task.js';
@@ -19,6 +20,8 @@ export interface NativeDeviceSetup {
   /** Buffers for the pages of a batch in a layer; 0 where the whole cache is in memory. */
   readonly cacheBuffers: number;
   readonly pageTokens: number;
+  /** Number of the first layer that the runtime has; tasks name layers by their numbers in the model. Default 0. */
+  readonly firstLayer?: number;
   /** Attention window of each layer, in tokens; 0 = all positions. */
   readonly windows: readonly number[];
   /** Undefined where hidden states stay in memory. */
@@ -40,7 +43,7 @@ interface Held {
 /** The addon as a device: tasks become calls of the native runtime, its completions become events. Shared by all runs of an engine. */
 export class NativeDevice implements Device {
   readonly name = 'native';
-  readonly queues: readonly QueueName[] = ['cpu-compute', 'disk-read', 'disk-write'];
+  readonly queues: readonly QueueName[] = ['cpu-compute', 'disk-read', 'disk-write', 'peer-receive', 'peer-send'];
   readonly computeTier: Tier = 'cpu';
   readonly computeQueue: QueueName = 'cpu-compute';
   readonly completed$ = new Subject<readonly Completion[]>();
@@ -51,12 +54,16 @@ export class NativeDevice implements Device {
   private readonly cache: BufferRing;
   /** Bytes of each layer's weights that stream. */
   private readonly streamed: readonly number[];
+  private readonly firstLayer: number;
+  private readonly transfers: PeerTransfers;
 
   constructor(
     private readonly runtime: NativeRuntime,
     private readonly setup: NativeDeviceSetup,
   ) {
     this.streamed = runtime.bytes.streamed;
+    this.firstLayer = setup.firstLayer ?? 0;
+    this.transfers = new PeerTransfers(runtime);
     this.weights = new BufferRing(setup.weightBuffers);
     this.cache = new BufferRing(setup.cacheBuffers);
     runtime.onCompleted((completions) => {
@@ -82,9 +89,9 @@ export class NativeDevice implements Device {
     }
   }
 
-  openRun(run: number, { slots, tokensPerSquare }: { slots: number; tokensPerSquare: number }): void {
+  openRun(run: number, { slots, tokensPerSquare, peers }: { slots: number; tokensPerSquare: number; peers?: DevicePeers | undefined }): void {
     const activations = new SlotActivations(this.runtime, slots, tokensPerSquare, this.setup.activations);
-    this.runs.set(run, new NativeRun(this.runtime, this.setup.pageTokens, activations));
+    this.runs.set(run, new NativeRun(this.runtime, this.setup.pageTokens, activations, peers));
   }
 
   closeRun(run: number): void {
@@ -100,9 +107,9 @@ export class NativeDevice implements Device {
     this.run(run).closeRow(row);
   }
 
-  /** One run's cancellation must not touch another's, so what has been submitted runs to its end: a window of squares, no more. */
-  cancelRun(): void {
-    // Nothing to do: the run stops submitting.
+  /** One run's cancellation must not touch another's, so what has been submitted runs to its end: a window of squares, no more. Only what waits for a peer fails. */
+  cancelRun(run: number): void {
+    this.transfers.cancel(run);
   }
 
   async close(): Promise<void> {
@@ -126,7 +133,7 @@ export class NativeDevice implements Device {
     const cache = part === 'attend' ? this.cacheFor(task, run, batch) : undefined;
     const waitsFor = pendingIds([...after, ...activations.after, ...loads(weights), ...(cache?.after ?? [])]);
     const id = nativeCall(() =>
-      this.runtime.submitCompute(COMPUTE_PARTS[part], layer, batch.handle, activations.handle, waitsFor, weights?.buffer ?? -1, cache?.buffer ?? -1),
+      this.runtime.submitCompute(COMPUTE_PARTS[part], layer - this.firstLayer, batch.handle, activations.handle, waitsFor, weights?.buffer ?? -1, cache?.buffer ?? -1),
     );
     const event = this.track(id, task, run, batch);
     activations.used(event);
@@ -137,7 +144,7 @@ export class NativeDevice implements Device {
 
   private loadWeight(task: Task, after: readonly TaskEvent[]): TaskEvent {
     const { buffer, after: free } = this.weights.take(task.layer);
-    const event = this.track(nativeCall(() => this.runtime.submitLoadWeight(task.layer, buffer, pendingIds([...after, ...free]))), task);
+    const event = this.track(nativeCall(() => this.runtime.submitLoadWeight(task.layer - this.firstLayer, buffer, pendingIds([...after, ...free]))), task);
     this.weights.filledBy(buffer, event);
     return event;
   }
@@ -147,7 +154,7 @@ export class NativeDevice implements Device {
    * then the layer is loaded once more.
    */
   private weightsFor(task: Task): Held | undefined {
-    const bytes = this.streamed[task.layer] ?? 0;
+    const bytes = this.streamed[task.layer - this.firstLayer] ?? 0;
     if (bytes === 0 || task.part === 'embed' || task.part === 'attend' || task.part === 'head') return undefined;
     const found = this.weights.find(task.layer);
     if (found) return found;
@@ -159,7 +166,7 @@ export class NativeDevice implements Device {
     const run = this.run(task.run);
     const batch = run.batchOf(task);
     const { buffer, after: free } = this.cache.take(contentOf(batch, task));
-    const id = nativeCall(() => this.runtime.submitLoadCache(task.layer, batch.handle, buffer, pendingIds([...after, ...free])));
+    const id = nativeCall(() => this.runtime.submitLoadCache(task.layer - this.firstLayer, batch.handle, buffer, pendingIds([...after, ...free])));
     const event = this.track(id, task, run, batch);
     this.cache.filledBy(buffer, event);
     return event;
@@ -170,7 +177,7 @@ export class NativeDevice implements Device {
     const batch = run.batchOf(task);
     const held = this.cache.find(contentOf(batch, task));
     if (!held) throw new TaskError(describeTask(task), 'no buffer holds its pages: the pipeline lacks compute before storeCache');
-    const id = nativeCall(() => this.runtime.submitStoreCache(task.layer, batch.handle, held.buffer, pendingIds(after)));
+    const id = nativeCall(() => this.runtime.submitStoreCache(task.layer - this.firstLayer, batch.handle, held.buffer, pendingIds(after)));
     const event = this.track(id, task, run, batch);
     this.cache.usedBy(held.buffer, event);
     return event;
@@ -178,7 +185,7 @@ export class NativeDevice implements Device {
 
   /** The buffer through which attention sees pages of the disk, if the batch has any there in this layer: what it completes is put there too. */
   private cacheFor(task: Task, run: NativeRun, batch: NativeBatch): { readonly buffer: number; readonly after: readonly TaskEvent[] } | undefined {
-    const { loads: loaded, stores } = run.stagedBy(batch, this.setup.windows[task.layer] ?? 0);
+    const { loads: loaded, stores } = run.stagedBy(batch, this.setup.windows[task.layer - this.firstLayer] ?? 0);
     if (loaded + stores === 0) return undefined;
     const content = contentOf(batch, task);
     const held = this.cache.find(content);
@@ -188,6 +195,7 @@ export class NativeDevice implements Device {
   }
 
   private moveActivation(task: Task, after: readonly TaskEvent[]): TaskEvent {
+    if (task.from === 'peer' || task.to === 'peer') return this.moveToPeer(task, after);
     const { activations } = this.run(task.run);
     const loading = task.name === 'load_activation';
     const place = loading ? activations.forLoad(task) : activations.forStore(task);
@@ -203,6 +211,15 @@ export class NativeDevice implements Device {
     return event;
   }
 
+  private moveToPeer(task: Task, after: readonly TaskEvent[]): TaskEvent {
+    const run = this.run(task.run);
+    const batch = run.batchOf(task);
+    const transfer = task.to === 'peer' ? this.transfers.send(task, run, after) : this.transfers.receive(task, run, after, task.layer > 0);
+    batch.outstanding++;
+    this.pending.set(transfer.id, { event: transfer, run, batch });
+    return transfer;
+  }
+
   private track(id: number, task: Task, run?: NativeRun, batch?: NativeBatch): PendingEvent {
     const event = new PendingEvent(id, task);
     if (batch) batch.outstanding++;
@@ -210,19 +227,23 @@ export class NativeDevice implements Device {
     return event;
   }
 
-  private complete({ events, errors, heads }: NativeCompletions): void {
+  private complete({ events, errors, heads, hidden }: NativeCompletions): void {
     const failures = new Map(errors.map((error) => [error.event, error]));
     const outputs = new Map(heads.map((head) => [head.event, head]));
+    const read = new Map(hidden.map((each) => [each.event, each.hidden]));
     const completions: Completion[] = [];
     for (let i = 0; i < events.length; i += 4) {
       const id = events[i] ?? 0;
+      const timing = { start: events[i + 1] ?? 0, end: events[i + 2] ?? 0 };
+      const failure = failures.get(id);
       const entry = this.pending.get(id);
-      if (!entry) continue;
+      if (!entry) {
+        this.transfers.copied(id, timing, read.get(id), failure);
+        continue;
+      }
       this.pending.delete(id);
       const { event, run, batch } = entry;
-      event.timing = { start: events[i + 1] ?? 0, end: events[i + 2] ?? 0 };
-      const failure = failures.get(id);
-      if (failure) event.error = new TaskError(describeTask(event.task), `${failure.message} (${failure.code})`);
+      event.settle(this.transfers.timingOf(event) ?? timing, failure && this.transfers.errorOf(event, failure));
       const output = outputs.get(id);
       if (output && batch) {
         const rowOf = new Map(batch.rows.map((row) => [row.handle, row.id]));

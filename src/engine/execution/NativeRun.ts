@@ -3,7 +3,7 @@ import { nativeCall } from '../../bindings/nativeCall.js';
 import type { PageTable } from '../memory/RowPages.js';
 import { stagedPages, type StagedPages } from '../memory/stagedPages.js';
 import type { RowRange } from '../schedules/Square.js';
-import type { DeviceRow } from './Device.js';
+import type { DevicePeers, DeviceRow } from './Device.js';
 import type { SlotActivations } from './SlotActivations.js';
 import type { Task } from './Task.js';
 
@@ -28,8 +28,8 @@ export interface NativeBatch {
   readonly staged: Map<number, StagedPages>;
   /** Tasks that have not completed. */
   outstanding: number;
-  /** The head is done: no layer is left. */
-  headDone: boolean;
+  /** The head is done, or what the last layer computed has been sent on: no layer is left. */
+  through: boolean;
 }
 
 /** The rows and batches of one run on the native device. */
@@ -43,7 +43,17 @@ export class NativeRun {
     private readonly runtime: NativeRuntime,
     private readonly pageTokens: number,
     readonly activations: SlotActivations,
+    readonly peers: DevicePeers | undefined,
   ) {}
+
+  /** The native handles of some rows that are open. */
+  handlesOf(rows: Iterable<number>): Int32Array {
+    return Int32Array.from(rows, (row) => {
+      const native = this.rows.get(row);
+      if (!native) throw new RangeError(`row ${row} is not open`);
+      return native.handle;
+    });
+  }
 
   openRow(row: number, sequence: DeviceRow, pages: PageTable): void {
     const handle = nativeCall(() => this.runtime.createRow({ ...sequence, tokens: Int32Array.from(sequence.tokens) }));
@@ -88,8 +98,8 @@ export class NativeRun {
   /** One of the batch's tasks has completed. */
   completed(batch: NativeBatch, task: Task): void {
     batch.outstanding--;
-    if (task.part === 'head') batch.headDone = true;
-    if (batch.headDone && batch.outstanding === 0) this.closeBatch(batch);
+    if (task.part === 'head' || task.to === 'peer') batch.through = true;
+    if (batch.through && batch.outstanding === 0) this.closeBatch(batch);
   }
 
   private openBatch({ rows, slot }: Task): NativeBatch {
@@ -109,7 +119,7 @@ export class NativeRun {
       pages.push(...entries);
     });
     const handle = nativeCall(() => this.runtime.createBatch(table, Int32Array.from(pages)));
-    const batch = { handle, serial: this.nextSerial++, slot, ranges: rows, rows: natives, staged: new Map<number, StagedPages>(), outstanding: 0, headDone: false };
+    const batch = { handle, serial: this.nextSerial++, slot, ranges: rows, rows: natives, staged: new Map<number, StagedPages>(), outstanding: 0, through: false };
     for (const native of natives) native.batches++;
     this.batches.set(rows, batch);
     return batch;

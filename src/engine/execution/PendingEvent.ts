@@ -5,8 +5,25 @@ export class PendingEvent implements TaskEvent {
   timing: { readonly start: number; readonly end: number } | undefined;
   error: Error | undefined;
 
+  private waiting: (() => void)[] | undefined;
+
   constructor(
     readonly id: number,
     readonly task: Task,
   ) {}
+
+  /** Calls back once the event has completed: now, if it has. */
+  whenCompleted(callback: () => void): void {
+    if (this.timing) callback();
+    else (this.waiting ??= []).push(callback);
+  }
+
+  /** Completes the event, well or not. */
+  settle(timing: { readonly start: number; readonly end: number }, error?: Error): void {
+    this.timing = timing;
+    this.error = error;
+    const { waiting } = this;
+    this.waiting = undefined;
+    for (const callback of waiting ?? []) callback();
+  }
 }

@@ -1,9 +1,10 @@
 import { Subject } from 'rxjs';
 import { TaskError } from '../../errors/TaskError.js';
 import type { RowId } from '../schedules/Square.js';
-import type { Completion, Device, DeviceRow } from './Device.js';
+import type { Completion, Device, DevicePeers, DeviceRow } from './Device.js';
 import { PendingEvent } from './PendingEvent.js';
 import { describeTask, QUEUE_NAMES, type HeadOutput, type QueueName, type SampledToken, type Task, type TaskEvent, type Tier } from './Task.js';
+import { VirtualTime } from './VirtualTime.js';
 
 export interface SimulationOptions {
   /** Virtual seconds a task takes. Default: 0 for everything. */
@@ -21,6 +22,8 @@ export interface SimulationOptions {
    * never on the order of a queue. For judging compositions. Default false.
    */
   readonly unordered?: boolean;
+  /** The clock, where devices that are connected are simulated together; `burst` is its own then. */
+  readonly time?: VirtualTime;
 }
 
 /**
@@ -35,23 +38,26 @@ export class SimulatedDevice implements Device {
   readonly completed$ = new Subject<readonly Completion[]>();
 
   private nextId = 1;
-  /** Virtual time at which each queue is free again. */
+  private readonly time: VirtualTime;
+  /** Virtual time at which each queue is free again, as far as that is known. */
   private readonly freeAt = new Map<QueueName, number>();
-  /** Submitted and timed, not yet announced. */
-  private readonly pending: SimulatedEvent[] = [];
-  private announcing = false;
-  private clock = 0;
+  /** The last task of each queue. */
+  private readonly tails = new Map<QueueName, SimulatedEvent>();
   private readonly rows = new Map<number, Map<number, DeviceRow>>();
+  private readonly peers = new Map<number, DevicePeers>();
+  /** Tasks that wait for a peer, each with what fails it. */
+  private readonly waiting = new Map<SimulatedEvent, () => void>();
   private readonly cancelled = new Set<number>();
 
   constructor(private readonly options: SimulationOptions = {}) {
     this.computeTier = options.computeTier ?? 'cpu';
     this.computeQueue = `${options.computeTier ?? 'cpu'}-compute`;
+    this.time = options.time ?? new VirtualTime(options.burst);
   }
 
   /** Virtual time of the last completion that was announced: when whatever reacts to it happens. */
   get announced(): number {
-    return this.clock;
+    return this.time.now;
   }
 
   /** Virtual seconds until everything that was submitted is done. */
@@ -60,32 +66,39 @@ export class SimulatedDevice implements Device {
   }
 
   submit(task: Task, after: readonly TaskEvent[]): TaskEvent {
-    // Nothing starts before it was submitted.
-    let start = Math.max(this.clock, this.options.unordered === true ? 0 : (this.freeAt.get(task.queue) ?? 0));
-    let failed: Task | undefined;
-    for (const earlier of after) {
+    const event = new SimulatedEvent(this.nextId++, task);
+    const before = [...after].map((earlier) => {
       if (!(earlier instanceof SimulatedEvent)) throw new TypeError(`${describeTask(task)} waits for an event of another device`);
-      start = Math.max(start, earlier.outcome.end);
-      if (earlier.outcome.reason !== undefined) failed ??= earlier.task;
-    }
-    const reason = this.cancelled.has(task.run) ? 'cancelled' : failed ? `${describeTask(failed)} failed` : this.options.fail?.(task);
-    const end = start + (reason === undefined ? (this.options.duration?.(task) ?? 0) : 0);
-    const event = new SimulatedEvent(this.nextId++, task, { start, end, reason });
-    this.freeAt.set(task.queue, Math.max(end, this.freeAt.get(task.queue) ?? 0));
-    this.pending.push(event);
-    if (!this.announcing) {
-      this.announcing = true;
-      setImmediate(() => this.announce());
+      return earlier;
+    });
+    // Messages to and from a peer keep their order whatever else does.
+    const ordered = this.options.unordered !== true || task.queue === 'peer-receive' || task.queue === 'peer-send';
+    const tail = this.tails.get(task.queue);
+    const submitted = this.time.now;
+    const begin = (): void => {
+      this.begin(event, before, Math.max(submitted, ordered ? (this.freeAt.get(task.queue) ?? 0) : 0));
+    };
+    this.tails.set(task.queue, event);
+    const open = new Set(before.filter(({ outcome }) => !outcome));
+    if (ordered && tail && !tail.outcome) open.add(tail);
+    let left = open.size;
+    if (left === 0) begin();
+    for (const each of open) {
+      each.known.push(() => {
+        if (--left === 0) begin();
+      });
     }
     return event;
   }
 
-  openRun(run: number): void {
+  openRun(run: number, { peers }: { readonly peers?: DevicePeers | undefined } = {}): void {
     this.rows.set(run, new Map());
+    if (peers) this.peers.set(run, peers);
   }
 
   closeRun(run: number): void {
     this.rows.delete(run);
+    this.peers.delete(run);
     this.cancelled.delete(run);
   }
 
@@ -99,33 +112,86 @@ export class SimulatedDevice implements Device {
 
   cancelRun(run: number): void {
     this.cancelled.add(run);
+    for (const [{ task }, fail] of [...this.waiting]) if (task.run === run) fail();
   }
 
   async close(): Promise<void> {
-    while (this.announcing) await new Promise((resolve) => setImmediate(resolve));
+    while (!this.time.idle) await new Promise((resolve) => setImmediate(resolve));
     this.completed$.complete();
   }
 
-  /** Announces what ends first, one burst a turn of the event loop, so that whoever reacts to it can submit more in between. */
-  private announce(): void {
-    let count = this.options.burst ?? 1;
-    while (count-- > 0 && this.pending.length > 0) {
-      let first = 0;
-      this.pending.forEach((event, i) => {
-        if (event.outcome.end < (this.pending[first]?.outcome.end ?? 0)) first = i;
-      });
-      const [event] = this.pending.splice(first, 1);
-      if (event) this.completed$.next([this.complete(event)]);
+  /** Everything that the task waits for has an outcome. */
+  private begin(event: SimulatedEvent, before: readonly SimulatedEvent[], earliest: number): void {
+    const { task } = event;
+    let start = earliest;
+    let failed: Task | undefined;
+    for (const { task: earlier, outcome } of before) {
+      if (!outcome) continue;
+      start = Math.max(start, outcome.end);
+      if (outcome.reason !== undefined) failed ??= earlier;
     }
-    this.announcing = this.pending.length > 0;
-    if (this.announcing) setImmediate(() => this.announce());
+    const reason = this.cancelled.has(task.run) ? 'cancelled' : failed ? `${describeTask(failed)} failed` : this.options.fail?.(task);
+    const seconds = reason === undefined ? (this.options.duration?.(task) ?? 0) : 0;
+    if (reason === undefined && task.from === 'peer') this.receive(event, start, seconds);
+    else if (reason === undefined && task.to === 'peer') this.send(event, start, seconds);
+    else this.settle(event, { start, end: start + seconds, reason });
   }
 
-  private complete(event: SimulatedEvent): Completion {
-    const { start, end, reason } = event.outcome;
-    event.timing = { start, end };
-    this.clock = Math.max(this.clock, end);
-    if (reason !== undefined) event.error = new TaskError(describeTask(event.task), reason);
+  private receive(event: SimulatedEvent, start: number, seconds: number): void {
+    this.await(event, this.peersOf(event.task).receive(event.task), () => {
+      const arrived = Math.max(start, this.time.now);
+      return { start: arrived, end: arrived + seconds };
+    });
+  }
+
+  private send(event: SimulatedEvent, start: number, seconds: number): void {
+    this.time.at(start + seconds, () => {
+      if (event.outcome) return;
+      this.await(event, this.peersOf(event.task).send(event.task, new Float32Array(0)), () => ({ start, end: start + seconds }));
+    });
+    this.waiting.set(event, () => {
+      this.settle(event, { start, end: start, reason: 'cancelled' });
+    });
+  }
+
+  private await(event: SimulatedEvent, peer: Promise<unknown>, timing: () => { readonly start: number; readonly end: number }): void {
+    const fail = (reason: string): void => {
+      this.settle(event, { start: this.time.now, end: this.time.now, reason });
+    };
+    this.waiting.set(event, () => {
+      fail('cancelled');
+    });
+    peer.then(
+      () => {
+        this.settle(event, { ...timing(), reason: undefined });
+      },
+      (error: unknown) => {
+        fail(error instanceof Error ? error.message : String(error));
+      },
+    );
+  }
+
+  private peersOf(task: Task): DevicePeers {
+    const peers = this.peers.get(task.run);
+    if (!peers) throw new TaskError(describeTask(task), 'the run has no peers');
+    return peers;
+  }
+
+  /** What will become of the task is known; it shows on its event when its time has come. */
+  private settle(event: SimulatedEvent, outcome: Outcome): void {
+    if (event.outcome) return;
+    const { queue } = event.task;
+    event.outcome = outcome;
+    this.waiting.delete(event);
+    this.freeAt.set(queue, Math.max(outcome.end, this.freeAt.get(queue) ?? 0));
+    this.time.at(outcome.end, () => {
+      this.completed$.next([this.complete(event, outcome)]);
+    });
+    for (const know of event.known.splice(0)) know();
+  }
+
+  private complete(event: SimulatedEvent, { start, end, reason }: Outcome): Completion {
+    event.settle({ start, end }, reason === undefined ? undefined : new TaskError(describeTask(event.task), reason));
     if (event.task.part !== 'head' || event.error !== undefined) return { event };
     return { event, head: this.head(event.task) };
   }
@@ -148,13 +214,15 @@ export class SimulatedDevice implements Device {
   }
 }
 
-/** What will happen is known at submission; it shows on the event only when it is announced. */
+interface Outcome {
+  readonly start: number;
+  readonly end: number;
+  readonly reason: string | undefined;
+}
+
+/** What will happen is mostly known at submission; it shows on the event only when it is announced. */
 class SimulatedEvent extends PendingEvent {
-  constructor(
-    id: number,
-    task: Task,
-    readonly outcome: { readonly start: number; readonly end: number; readonly reason: string | undefined },
-  ) {
-    super(id, task);
-  }
+  outcome: Outcome | undefined;
+  /** Called when the outcome is known. */
+  readonly known: (() => void)[] = [];
 }

@@ -65,6 +65,11 @@ export class SlotActivations {
     return this.held(task, ring);
   }
 
+  /** For hidden states that come from a peer: like the first layer's embedding, they take a buffer. */
+  forReceive(task: Task): ActivationPlace {
+    return this.forCompute({ ...task, part: 'embed' });
+  }
+
   forLoad(task: Task): ActivationPlace & { readonly store: number } {
     const { ring, store } = this.spilled(task);
     const { buffer, after } = ring.take(task.slot);

@@ -5,9 +5,11 @@ export const TASK_NAMES = ['load_weight', 'load_cache', 'load_activation', 'comp
 export type TaskName = (typeof TASK_NAMES)[number];
 
 export type Tier = 'gpu' | 'cpu' | 'disk';
+/** Where something comes from or goes to: a tier of this machine, or the engine of the layers before or after. */
+export type Place = Tier | 'peer';
 
 /** FIFO queues of a device. Tasks of one queue run in the order in which they were submitted; tasks of different queues overlap. */
-export const QUEUE_NAMES = ['gpu-compute', 'cpu-compute', 'host-to-device', 'device-to-host', 'disk-read', 'disk-write'] as const;
+export const QUEUE_NAMES = ['gpu-compute', 'cpu-compute', 'host-to-device', 'device-to-host', 'disk-read', 'disk-write', 'peer-receive', 'peer-send'] as const;
 export type QueueName = (typeof QUEUE_NAMES)[number];
 
 /** Parts of a square's compute: tasks of their own, so that attention may run where the pages are. */
@@ -27,8 +29,8 @@ export interface Task {
   readonly rows: readonly RowRange[];
   /** Bytes that move; 0 for compute. */
   readonly bytes: number;
-  readonly from?: Tier;
-  readonly to?: Tier;
+  readonly from?: Place;
+  readonly to?: Place;
 }
 
 /** What `submit` returns: the completion of one task. */

@@ -3,7 +3,7 @@ import { AdmissionPace } from './AdmissionPace.js';
 import { GrowthForecast, type SweepRules } from './GrowthForecast.js';
 import { PageList } from './PageList.js';
 import { RowPages } from './RowPages.js';
-import { longestRow, placePages, type CacheRules, type PageCounts, type RowLengths } from './rowPlacement.js';
+import { heldPages, longestRow, placePages, type CacheRules, type PageCounts, type RowLengths } from './rowPlacement.js';
 
 /** Room for KV pages on disk, and how rows use it. */
 export interface DiskCache {
@@ -24,6 +24,8 @@ export interface SteadySweeps extends SweepRules {
 
 /** The rows of one run, and the pages that they hold. */
 export interface RunPages {
+  /** Pages for a row that somebody else has admitted, what its prompt needs taken; undefined while that is not free. */
+  take(lengths: RowLengths): RowPages | undefined;
   /** Says that a sweep has been planned: time goes by. */
   advance(): void;
   /**
@@ -50,6 +52,8 @@ export class PagePool {
   private readonly releases = new Subject<void>();
   private readonly runs = new Map<RunPages, ReadonlySet<RowPages>>();
   private readonly rules: CacheRules;
+  /** Pages that may be used. */
+  private size: PageCounts;
 
   /** @param capacity pages in memory */
   constructor(
@@ -57,6 +61,7 @@ export class PagePool {
     readonly pageTokens: number,
     readonly disk: DiskCache = NO_DISK,
   ) {
+    this.size = { memory: capacity, disk: disk.pages };
     this.lists = { memory: new PageList(capacity), disk: new PageList(disk.pages) };
     this.rules = { pageTokens, diskShare: disk.share, mostDiskPages: disk.mostPerRow };
   }
@@ -82,7 +87,12 @@ export class PagePool {
 
   /** Whether so many more pages are free. */
   has({ memory, disk }: PageCounts): boolean {
-    return this.lists.memory.used + memory <= this.capacity && this.lists.disk.used + disk <= this.disk.pages;
+    return this.lists.memory.used + memory <= this.size.memory && this.lists.disk.used + disk <= this.size.disk;
+  }
+
+  /** Uses no more than so many pages from now on: somebody who has to hold the same rows has no more. */
+  limitTo({ memory, disk }: PageCounts): void {
+    this.size = { memory: Math.min(this.size.memory, memory), disk: Math.min(this.size.disk, disk) };
   }
 
   /**
@@ -92,7 +102,20 @@ export class PagePool {
   openRun(sweeps?: SteadySweeps): RunPages {
     const rows = new Set<RowPages>();
     const pace = new AdmissionPace(this.size, this.pageTokens);
+    const hold = (lengths: RowLengths, placement: PageCounts): RowPages => {
+      const row = new RowPages(lengths, placement, this.pageTokens, this.lists, () => {
+        rows.delete(row);
+        this.releases.next();
+      });
+      rows.add(row);
+      return row;
+    };
     const run: RunPages = {
+      take: (lengths) => {
+        const placement = placePages(lengths.positions, this.rules);
+        const begun = Math.max(1, Math.ceil(Math.min(lengths.promptTokens, lengths.positions) / this.pageTokens));
+        return this.has(heldPages(placement, begun)) ? hold(lengths, placement) : undefined;
+      },
       advance: () => {
         pace.advance();
       },
@@ -106,10 +129,6 @@ export class PagePool {
     return run;
   }
 
-  private get size(): PageCounts {
-    return { memory: this.capacity, disk: this.disk.pages };
-  }
-
   private admission({ rows, sweeps, pace, places }: AdmissionRound): Admission {
     const grows = sweeps !== undefined && this.runs.size === 1;
     const inFull = { memory: 0, disk: 0 };
@@ -120,7 +139,7 @@ export class PagePool {
       }
     }
     const fitInFull = ({ memory, disk }: PageCounts, times = 1): boolean =>
-      inFull.memory + times * memory <= this.capacity && inFull.disk + times * disk <= this.disk.pages;
+      inFull.memory + times * memory <= this.size.memory && inFull.disk + times * disk <= this.size.disk;
     // Made only when it matters: mostly there is room for everything in full.
     let forecast: GrowthForecast | undefined;
     const fits = (lengths: RowLengths, placement: PageCounts): boolean => {

@@ -1,5 +1,5 @@
 import { squareTokens, type RowId, type Square } from '../schedules/Square.js';
-import type { QueueName, Tier } from '../execution/Task.js';
+import type { Place, QueueName, Tier } from '../execution/Task.js';
 import type { PlacementShares, TierShares } from '../policy/Placement.js';
 import type { PageTable } from './RowPages.js';
 
@@ -26,8 +26,8 @@ export interface ModelBytes {
 /** One hop over one link. */
 export interface Move {
   readonly queue: QueueName;
-  readonly from: Tier;
-  readonly to: Tier;
+  readonly from: Place;
+  readonly to: Place;
   readonly bytes: number;
 }
 

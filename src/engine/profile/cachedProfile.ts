@@ -9,7 +9,7 @@ import { userCacheFolder } from '../../model/pull/cacheFolder.js';
 import { parseHardware, type HardwareProfile } from '../policy/HardwareProfile.js';
 import { checkSameMachine } from '../policy/machineMatch.js';
 import { freeMemory } from './freeMemory.js';
-import { defaultDiskFolder, profileMachine, type ProfileOptions } from './profileMachine.js';
+import { defaultDiskFolder, diskBytesOf, profileMachine, type ProfileOptions } from './profileMachine.js';
 
 const MOST_BYTES = 2 ** 20;
 /** The key leaves out what the memory varies by from one boot to the next; `checkSameMachine` looks at it. */
@@ -17,7 +17,8 @@ const MEMORY_STEP = 2 ** 28;
 
 /**
  * The profile of this machine: measured by the first who asks and kept in the user's cache folder, for this processor, its count (affinity and cgroup
- * included), memory, instruction sets, version of the package and file system of the disk folder. What memory and disk have free is looked up each time.
+ * included), memory, instruction sets, version of the package, file system of the disk folder and number of threads. However little effort (`budget`) it was
+ * measured with, it is used until somebody measures again. What memory and disk have free is looked up each time.
  * A kept file that is of another machine or damaged is measured again.
  *
  * @throws UsageError, NativeError, InterruptedError as `profileMachine`
@@ -27,9 +28,8 @@ export async function cachedProfile(options: ProfileOptions = {}): Promise<Hardw
   const path = await profilePath(options, machine);
   const kept = await readProfile(path, machine);
   if (kept === undefined) return refreshProfile(options);
-  const memory = await freeMemory(machine, kept.memory.diskBytes > 0 ? (options.disk ?? defaultDiskFolder()) : undefined);
-  // Once full, a disk is still measured: it only has no room now.
-  return { ...kept, memory };
+  const disk = kept.links.diskReadBytesPerSecond === undefined ? undefined : (options.disk ?? defaultDiskFolder());
+  return { ...kept, memory: await freeMemory(machine, disk) };
 }
 
 /**
@@ -47,10 +47,10 @@ export async function refreshProfile(options: ProfileOptions = {}): Promise<Hard
 /** Where the profile of this machine is kept. @internal exported for tests */
 export async function profilePath(options: ProfileOptions, machine: MachineFacts): Promise<string> {
   const { processorName, processors, memoryBytes, instructionSets, cacheBytes } = machine;
-  const { disk = defaultDiskFolder(), diskBytes, threads, memory, budget } = options;
+  const { disk = defaultDiskFolder(), threads } = options;
   const key = JSON.stringify([
     loadAddon().version, processorName, processors, Math.round(memoryBytes / MEMORY_STEP), instructionSets, cacheBytes,
-    await fileSystemOf(disk), String(diskBytes), threads ?? processors, String(memory), budget ?? 1,
+    diskBytesOf(options.diskBytes) > 0 ? await fileSystemOf(disk) : 'none', threads ?? processors,
   ]);
   return join(userCacheFolder(), 'profiles', `${createHash('sha256').update(key).digest('hex').slice(0, 24)}.json`);
 }

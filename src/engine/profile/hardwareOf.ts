@@ -76,7 +76,7 @@ export function hardwareOf({ figures, leftOut }: MachineFigures, machine: Hardwa
   });
   return {
     format: 'spillway-hardware-1',
-    name: 'this',
+    name: `${(machine.processorName ?? 'unknown processor').slice(0, 150)}, ${threads} thread${threads === 1 ? '' : 's'}`,
     description: 'Measured by spillway profile.',
     machine,
     memory: { ...memory, diskBytes: read && write ? memory.diskBytes : 0 },

@@ -80,7 +80,8 @@ export function identityOf({ processorName, processors, memoryBytes, instruction
   return { processorName: processorName.slice(0, 400), processors, memoryBytes, instructionSet: instructionSets.at(-1) ?? 'scalar' };
 }
 
-function diskBytesOf(size: Size | undefined): number {
+/** Checks the option, and fills in its default. @throws UsageError */
+export function diskBytesOf(size: Size | undefined): number {
   if (size === undefined) return DISK_BYTES;
   if (/^\s*0\s*$/.test(String(size))) return 0;
   const bytes = parseBytes(size, 'diskBytes');
@@ -92,14 +93,21 @@ async function measure(addon: Addon, options: Parameters<Addon['profile']>[0], s
   const stopped = (): boolean => signal?.aborted === true;
   if (stopped()) throw new InterruptedError(signal?.reason);
   let last = -1;
+  const thrown: unknown[] = [];
   try {
     return await addon.profile(options, (done, total, what) => {
       if (stopped()) return false;
-      if (done !== last) onProgress?.({ done, total, what });
-      last = done;
-      return true;
+      try {
+        if (done !== last) onProgress?.({ done, total, what });
+        last = done;
+        return true;
+      } catch (error) {
+        thrown.push(error);
+        return false;
+      }
     });
   } catch (error) {
+    if (thrown.length > 0) throw thrown[0];
     if (stopped()) throw new InterruptedError(signal?.reason);
     throw fromNativeError(error);
   }

@@ -3,6 +3,7 @@ import type { GenerateOptions, RowInput } from '../../Row.js';
 import type { Run, StageContext } from '../execution/Run.js';
 import type { IssuedSquare } from '../execution/IssuedSquare.js';
 import type { Schedule } from '../schedules/Schedule.js';
+import type { Peers } from '../stages/Boundary.js';
 import type { OrderedResult } from './ActiveRow.js';
 
 /** Options of one run: those of its rows, and how the run is composed. */
@@ -13,7 +14,12 @@ export interface RunOptions extends GenerateOptions {
   readonly pipeline?: (run: StageContext) => (squares$: Observable<IssuedSquare>) => Observable<IssuedSquare>;
   /** Squares that may be under way at once. Default 8. */
   readonly window?: number;
+  /** The engines of the model's other layers, for an engine that has the first ones only: see `Engine.follow`. */
+  readonly peers?: Peers;
 }
+
+/** Options of a run that follows the engine of the layers before. */
+export type FollowOptions = Pick<RunOptions, 'pipeline' | 'window' | 'signal' | 'onProgress' | 'onStats' | 'onTrace'>;
 
 /** Everything that generating for one stream of rows takes, ready to be composed: nothing happens before `run`'s squares are subscribed to. */
 export interface Generation {

@@ -11,27 +11,34 @@ export interface WindowScore {
   readonly negativeLogLikelihood: number;
 }
 
-/** A window of text whose own tokens are scored; nothing is sampled. */
+/**
+ * A window of text whose own tokens are scored, all but those of its prompt; nothing is sampled. What is scored counts as generated, token by token: where
+ * attention is sparse, it is for those tokens.
+ */
 export class ScoredRow implements RunRow<WindowScore> {
   readonly sequence: DeviceRow;
   readonly newTokens = 0;
-  private scored = 0;
+  private seen = 0;
   private sum = 0;
 
-  /** @param tokens at least two: the first is not scored */
+  /**
+   * @param tokens more than the prompt's
+   * @param promptTokens tokens that are given, at least one
+   */
   constructor(
     tokens: readonly number[],
     private readonly firstToken: number,
+    private readonly promptTokens = 1,
   ) {
-    this.sequence = { tokens, capacityTokens: tokens.length, temperature: 0, topP: 1, topK: 0, minP: 0, repetitionPenalty: 1, seed: 0, logprobs: -1 };
+    this.sequence = { tokens, capacityTokens: tokens.length, promptTokens, temperature: 0, topP: 1, topK: 0, minP: 0, repetitionPenalty: 1, seed: 0, logprobs: -1 };
   }
 
   accept(head: HeadOutput, row: RowId): WindowScore | undefined {
     for (const logprob of head.scored.get(row) ?? []) {
-      this.sum -= logprob;
-      this.scored++;
+      if (++this.seen >= this.promptTokens) this.sum -= logprob; // there is none for the first token
     }
-    const { firstToken, scored: tokens, sum: negativeLogLikelihood } = this;
-    return tokens >= this.sequence.tokens.length - 1 ? { firstToken, tokens, negativeLogLikelihood } : undefined;
+    const { firstToken, promptTokens, sum: negativeLogLikelihood } = this;
+    const { length } = this.sequence.tokens;
+    return this.seen >= length - 1 ? { firstToken, tokens: length - promptTokens, negativeLogLikelihood } : undefined;
   }
 }

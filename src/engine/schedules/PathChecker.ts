@@ -1,12 +1,12 @@
 import { ScheduleError } from '../../errors/ScheduleError.js';
 import type { AdmittedRow } from './Schedule.js';
-import { squareTokens, type Grid, type RowId, type RowRange, type Square } from './Square.js';
+import { layerBounds, squareTokens, type Grid, type LayerBounds, type RowId, type RowRange, type Square } from './Square.js';
 
 interface RowPath {
   readonly promptTokens: number;
   readonly positions: number;
   readonly scored: boolean;
-  /** For each layer, positions that have been computed (or issued to be): all below this one. */
+  /** For each layer of the grid, positions that have been computed (or issued to be): all below this one. */
   readonly done: Int32Array;
   /** Where the row's squares are, once it has any. */
   slot: number | undefined;
@@ -30,9 +30,12 @@ interface SlotPath {
 export class PathChecker {
   private readonly rows = new Map<RowId, RowPath>();
   private readonly slots: (SlotPath | undefined)[] = [];
+  private readonly bounds: LayerBounds;
   private releases = 0;
 
-  constructor(private readonly grid: Grid) {}
+  constructor(private readonly grid: Grid) {
+    this.bounds = layerBounds(grid);
+  }
 
   admit({ row, promptTokens, newTokens }: AdmittedRow): void {
     if (this.rows.has(row)) throw new ScheduleError('complete', `row ${row} was admitted twice`);
@@ -48,7 +51,7 @@ export class PathChecker {
       return;
     }
     if (before) this.note(before);
-    if (!(Number.isInteger(layer) && layer >= 0 && layer < this.grid.layers)) throw new ScheduleError('complete', `square has layer ${layer} of ${this.grid.layers}`);
+    if (!(Number.isInteger(layer) && layer >= this.bounds.first && layer <= this.bounds.last)) throw new ScheduleError('complete', `square has layer ${layer}, there are layers ${this.bounds.first} to ${this.bounds.last}`);
     if (!(Number.isInteger(slot) && slot >= 0 && slot < this.grid.slots)) throw new ScheduleError('capacity', `square has slot ${slot} of ${this.grid.slots}`);
     if (square.rows.length === 0 || square.rows.length > this.grid.rowsPerSlot) {
       throw new ScheduleError('capacity', `a square holds ${square.rows.length} rows, at least 1 and at most ${this.grid.rowsPerSlot} are allowed`);
@@ -67,7 +70,7 @@ export class PathChecker {
     for (const range of square.rows) {
       const path = this.rows.get(range.row);
       if (!path) continue;
-      path.done[layer] = range.firstPosition + range.tokens;
+      path.done[layer - this.bounds.first] = range.firstPosition + range.tokens;
       path.slot = slot;
     }
     this.slots[slot] = { square, noted: layer, releases: this.releases };
@@ -88,14 +91,14 @@ export class PathChecker {
 
   /** Whether a square is its batch's next layer, which is nearly always so: the first layer's square has been judged for all of them. */
   private goesOn({ square: before, releases }: SlotPath, { pass, layer, rows }: Square): boolean {
-    return rows === before.rows && pass === before.pass && layer === before.layer + 1 && layer < this.grid.layers && releases === this.releases;
+    return rows === before.rows && pass === before.pass && layer === before.layer + 1 && layer <= this.bounds.last && releases === this.releases;
   }
 
   /** Brings the paths of a slot's rows up to date with its last square. */
   private note(slot: SlotPath): void {
     const { layer, rows } = slot.square;
     if (slot.noted === layer) return;
-    for (const { row, firstPosition, tokens } of rows) this.rows.get(row)?.done.fill(firstPosition + tokens, slot.noted + 1, layer + 1);
+    for (const { row, firstPosition, tokens } of rows) this.rows.get(row)?.done.fill(firstPosition + tokens, slot.noted + 1 - this.bounds.first, layer + 1 - this.bounds.first);
     slot.noted = layer;
   }
 
@@ -103,7 +106,7 @@ export class PathChecker {
   private checkSlot(square: Square, before: Square | undefined): void {
     const { pass, layer, slot } = square;
     const where = (): string => `pass ${pass}, layer ${layer}, slot ${slot}`;
-    if (layer > 0) {
+    if (layer > this.bounds.first) {
       if (before?.pass !== pass || before.layer !== layer - 1 || !sameRanges(before, square)) {
         throw new ScheduleError('lifetime', `${where()}: the slot does not hold the hidden states of these rows from layer ${layer - 1} of this pass`);
       }
@@ -111,7 +114,7 @@ export class PathChecker {
     }
     if (!before) return;
     if (pass <= before.pass) throw new ScheduleError('complete', `${where()}: the slot has come to pass ${before.pass} already`);
-    if (before.layer < this.grid.layers - 1 && before.rows.some(({ row }) => this.rows.has(row))) {
+    if (before.layer < this.bounds.last && before.rows.some(({ row }) => this.rows.has(row))) {
       throw new ScheduleError('lifetime', `${where()}: overwrites hidden states of pass ${before.pass} that layer ${before.layer + 1} has not been computed from`);
     }
   }
@@ -126,14 +129,15 @@ export class PathChecker {
       throw new ScheduleError('complete', `${where()}: not a range of positions`);
     }
     if (path.slot !== undefined && path.slot !== slot) throw new ScheduleError('left-neighbour', `${where()}: the row is in slot ${slot}, its left neighbour in slot ${path.slot}`);
-    const doneHere = path.done[layer] ?? 0;
+    const index = layer - this.bounds.first;
+    const doneHere = path.done[index] ?? 0;
     if (firstPosition < doneHere) throw new ScheduleError('complete', `${where()}: computed a second time`);
     if (firstPosition > doneHere) throw new ScheduleError('left-neighbour', `${where()}: position ${doneHere} of this layer has not been computed`);
     if (end > path.positions) throw new ScheduleError('complete', `${where()}: the row has ${path.positions} positions`);
-    if (layer > 0 && (path.done[layer - 1] ?? 0) < end) {
-      throw new ScheduleError('left-neighbour', `${where()}: layer ${layer - 1} has been computed up to position ${path.done[layer - 1] ?? 0} only`);
+    if (index > 0 && (path.done[index - 1] ?? 0) < end) {
+      throw new ScheduleError('left-neighbour', `${where()}: layer ${layer - 1} has been computed up to position ${path.done[index - 1] ?? 0} only`);
     }
-    if (layer === 0 && end > path.promptTokens) {
+    if (index === 0 && end > path.promptTokens) {
       // A token beyond the prompt is sampled by the last layer from the position before it.
       const lastLayer = path.done[this.grid.layers - 1] ?? 0;
       if (firstPosition !== end - 1 || lastLayer < firstPosition) {

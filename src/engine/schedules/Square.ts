@@ -26,11 +26,31 @@ export interface Square {
 /** The shape of a run: what a schedule may use. */
 export interface Grid {
   readonly layers: number;
+  /**
+   * Where these are a part of a model's layers: squares have layers from `first` to `first + layers - 1`, of `of` layers in all. Default: they are all of
+   * them. (A schedule is asked only where the first layer is among them: it may count from 0.)
+   */
+  readonly part?: { readonly first: number; readonly of: number };
   /** Batches that share one sweep over the layers. */
   readonly slots: number;
   readonly rowsPerSlot: number;
   /** Most tokens that one square may advance; longer prompts come in chunks. */
   readonly tokensPerSquare: number;
+}
+
+/** The layers of a grid, by their numbers in the model. */
+export interface LayerBounds {
+  readonly first: number;
+  readonly last: number;
+  /** The model's first layer is among them, before which tokens are embedded. */
+  readonly embeds: boolean;
+  /** The model's last layer is among them, after which tokens are sampled. */
+  readonly samples: boolean;
+}
+
+export function layerBounds({ layers, part = { first: 0, of: layers } }: Pick<Grid, 'layers' | 'part'>): LayerBounds {
+  const last = part.first + layers - 1;
+  return { first: part.first, last, embeds: part.first === 0, samples: last === part.of - 1 };
 }
 
 /** Tokens that a square advances. */

@@ -26,6 +26,7 @@ export function checkMoves(spans: readonly ComputeSpan[], moves: PathMoves, requ
   const hidden = new Map<number, StoredAt>();
   const caches = new Map<string, StoredAt>();
   const readUntil = new Map<number, number>();
+  const computedUntil = new Map<number, number>();
   for (const span of spans) {
     const { square } = span;
     const stores = (row: RowId): StoredAt => stored(caches, `${row} ${square.layer}`);
@@ -35,11 +36,16 @@ export function checkMoves(spans: readonly ComputeSpan[], moves: PathMoves, requ
         if (sources.some((source) => (source.get(load.from) ?? -Infinity) > load.start)) {
           throw new ScheduleError('inputs-on-device', `${whereIs(square)}: ${name} from ${load.from} starts before what it loads has been stored there`);
         }
+        // What comes from the engine of other layers overwrites the slot's last batch.
+        if (load.from === 'peer' && load.start < (computedUntil.get(square.slot) ?? -Infinity)) {
+          throw new ScheduleError('lifetime', `${whereIs(square)}: the slot's hidden states are overwritten while they are computed with`);
+        }
       }
     }
     if ((readUntil.get(square.slot) ?? -Infinity) > span.start) {
       throw new ScheduleError('lifetime', `${whereIs(square)}: the slot's hidden states are overwritten while they are stored`);
     }
+    computedUntil.set(square.slot, span.end);
     const outgoing = checkStores(span, 'store_activation', moves, required);
     hidden.set(square.slot, new Map());
     for (const chain of outgoing) note(stored(hidden, square.slot), chain);

@@ -7,7 +7,7 @@ import { isMove, PathMoves } from './PathMoves.js';
 import { keyOf, whereIs, type ComputeSpan, type PathRecord } from './PathRecord.js';
 import type { PathRules } from './PathRules.js';
 import type { AdmittedRow } from './Schedule.js';
-import type { Grid, RowId } from './Square.js';
+import { layerBounds, type Grid, type RowId } from './Square.js';
 
 /**
  * Judges a whole path from its records: every row's square is computed only after its left neighbours have ended, with all of its inputs
@@ -60,10 +60,11 @@ function checkOrder(grid: Grid, rows: readonly AdmittedRow[], spans: readonly Co
   const checker = new PathChecker(grid);
   for (const row of rows) checker.admit(row);
   const ends = new Map<string, number>();
+  const bounds = layerBounds(grid);
   for (const { square, start, end } of spans) {
     for (const { row, firstPosition } of square.rows) {
       // Left in layers, and left in tokens: the same row's last square of this layer, and of the last layer for a sampled token.
-      const before = [`${row} ${square.layer - 1}`, `${row} ${square.layer}`, ...(square.layer === 0 && firstPosition > 0 ? [`${row} ${grid.layers - 1}`] : [])];
+      const before = [`${row} ${square.layer - 1}`, `${row} ${square.layer}`, ...(square.layer === bounds.first && firstPosition > 0 ? [`${row} ${bounds.last}`] : [])];
       for (const key of before) {
         if ((ends.get(key) ?? -Infinity) > start) throw new ScheduleError('left-neighbour', `${whereIs(square)}: row ${row} starts before its left neighbour has ended`);
       }

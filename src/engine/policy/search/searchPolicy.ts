@@ -1,9 +1,9 @@
 import type { BlockSetting, CostAt, CostModel } from '../CostModel.js';
-import { costAt, overflows } from '../costAt.js';
+import { costAt } from '../costAt.js';
 import { sharesOf, type TierName } from '../Placement.js';
 import type { BlockChoice, Compression, Policy, ScheduleName } from '../Policy.js';
 import { batchCounts, batchSizes } from './blockSizes.js';
-import { roundPlacement } from './roundPlacement.js';
+import { roundedPlacements } from './roundedPlacements.js';
 import { leastSeconds, mayFit, solvePlacement } from './solvePlacement.js';
 
 /** What the search may choose from. A list of one value settles the question. */
@@ -61,13 +61,9 @@ export function searchPolicy(model: CostModel, base: Omit<BlockSetting, 'block'>
       counts.programs++;
       const solved = solvePlacement(cost, usable);
       if (solved.status !== 'optimal' || cost.newTokens / solved.seconds <= (winner?.at.tokensPerSecond ?? 0)) continue;
-      const placement = roundPlacement(model, setting, solved.placement, usable);
-      if (placement === undefined) continue;
-      const at = costAt(model.blockAt(setting, placement), placement);
-      if (overflows(at, usable).length === 0 && at.tokensPerSecond > (winner?.at.tokensPerSecond ?? 0)) {
-        winner = { policy: { ...block, ...sharesOf(placement) }, at };
-        // What needs no disk, or less of it, comes first among the costs: disk would only free memory that this block does not need.
-        break;
+      for (const placement of roundedPlacements(model, setting, cost, solved, usable)) {
+        const at = costAt(model.blockAt(setting, placement), placement);
+        if (at.tokensPerSecond > (winner?.at.tokensPerSecond ?? 0)) winner = { policy: { ...block, ...sharesOf(placement) }, at };
       }
     }
     if (winner !== undefined) {

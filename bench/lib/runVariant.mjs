@@ -1,10 +1,10 @@
-// One run of the ablation, in a process of its own: a composition of the public operators, chosen by the job.
+// One run of one variant, in a process of its own: a composition of the public operators, chosen by the job.
 import { compute, Engine, loadActivation, loadCache, loadWeight, overlap, serialize, storeActivation, storeCache, synchronize } from '../../dist/index.js';
 
-/** The job, as bench/ablation.mjs writes it on the command line: {engine, rows, promptTokens, maxNewTokens, overlap, ahead: {weights, cache, activations}}. */
+/** The job, as variants.mjs writes it on the command line: {engine, rows, promptTokens, maxNewTokens, overlap, ahead: {weights, cache, activations}}. */
 const job = JSON.parse(process.argv[2] ?? 'null');
 if (job === null) {
-  process.stderr.write('this file is started by bench/ablation.mjs\n');
+  process.stderr.write('this file is started by variants.mjs\n');
   process.exit(1);
 }
 

@@ -1,0 +1,102 @@
+// What precision costs: the perplexity of a model on a text, for each way of rounding its weights and its cache, and with sparse attention.
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { basename, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { SETTINGS } from './accuracy/settings.mjs';
+import { accuracyTable } from './accuracy/table.mjs';
+import { cacheFolder } from './lib/cacheFolder.mjs';
+import { fail, readFlags, runMain, stopSignal } from './lib/flags.mjs';
+import { describeMachine, machineInWords } from './lib/machine.mjs';
+import { RESULTS, writeResults } from './lib/results.mjs';
+import { mobyDickWords } from './peers/mobyDick.mjs';
+
+const USAGE = `usage: node bench/accuracy.mjs --model FILE.gguf [--f16 FILE.gguf | --python PYTHON] [--tokens 6144] [--window 1536] [--prompt-tokens 512] [--output FOLDER]
+--f16: the same weights in 16 bits, by bench/models/requantise.py --type f16; --python: a Python with bench/models/requirements.txt, to make that file now
+--window, --prompt-tokens: windows do not overlap; the prompt of each is given and not scored, the rest is scored as if it were generated token by token`;
+const { values, number } = readFlags(USAGE, {
+  model: { type: 'string' },
+  f16: { type: 'string' },
+  python: { type: 'string' },
+  tokens: { type: 'string', default: '6144' },
+  window: { type: 'string', default: '1536' },
+  'prompt-tokens': { type: 'string', default: '512' },
+  output: { type: 'string', default: RESULTS },
+});
+
+const stopping = stopSignal();
+
+/** The 16-bit model: given, or made before, or made now. */
+function halfPrecisionModel() {
+  if (values.f16 !== undefined) return values.f16;
+  const folder = join(cacheFolder(), 'models');
+  const file = join(folder, `${basename(values.model, '.gguf')}-f16.gguf`);
+  if (existsSync(file)) return file;
+  if (values.python === undefined) fail(`found no ${file}, expected the weights in 16 bits: --f16 names them, --python makes them`);
+  mkdirSync(folder, { recursive: true });
+  const script = fileURLToPath(new URL('models/requantise.py', import.meta.url));
+  execFileSync(values.python, [script, values.model, file, '--type', 'f16'], { stdio: ['ignore', 'inherit', 'inherit'] });
+  return file;
+}
+
+/** The first tokens of the book. */
+async function textOf(model, count) {
+  const { createTokenizer, readModel } = await import('../dist/index.js');
+  const { tokenizer, decoder } = await readModel(model);
+  // A word is a token at least.
+  const text = mobyDickWords().slice(0, count).join(' ');
+  const tokens = createTokenizer(tokenizer, decoder.vocabularySize).encode(text, { specialTokens: false, parseSpecial: false });
+  if (tokens.length < count) fail(`--tokens: found ${count}, but the book has ${tokens.length}`);
+  return tokens.slice(0, count);
+}
+
+/** Bits a weight in the file, of the matrices of its layers. */
+async function fileBits(model) {
+  const { readModel } = await import('../dist/index.js');
+  const matrices = (await readModel(model)).tensors.filter(({ name, shape }) => shape.length > 1 && /\.\d+\./.test(name));
+  const weights = matrices.reduce((sum, { shape }) => sum + shape.reduce((product, extent) => product * extent, 1), 0);
+  return (8 * matrices.reduce((sum, { bytes }) => sum + bytes, 0)) / weights;
+}
+
+async function measure({ name, baseline, options, weightBits, cacheBits }, model, tokens) {
+  const { Engine } = await import('../dist/index.js');
+  const start = performance.now();
+  const engine = await Engine.open({ model, signal: stopping, ...options });
+  try {
+    const { tokens: scored, negativeLogLikelihood, perplexity } = await engine.perplexity(tokens, {
+      window: number('window', 2), promptTokens: number('prompt-tokens'), signal: stopping,
+    });
+    const seconds = (performance.now() - start) / 1000;
+    process.stderr.write(`${name}: ${perplexity.toFixed(3)} (${seconds.toFixed(0)} s)\n`);
+    return { name, baseline, options, weightBits: weightBits ?? (await fileBits(model)), cacheBits, scored, negativeLogLikelihood, perplexity, seconds };
+  } finally {
+    await engine.close();
+  }
+}
+
+async function main() {
+  if (values.model === undefined) fail(USAGE);
+  const models = { file: values.model, f16: halfPrecisionModel() };
+  const tokens = await textOf(values.model, number('tokens', 2));
+  const results = [];
+  for (const setting of SETTINGS) results.push(await measure(setting, models[setting.model], tokens));
+  const [window, prompt] = [number('window', 2), number('prompt-tokens')];
+  const document = {
+    date: new Date().toISOString().slice(0, 10), machine: describeMachine(availableParallelism()), model: basename(values.model),
+    settings: { tokens: tokens.length, window, promptTokens: prompt }, results,
+  };
+  const words = [
+    `# What precision costs, ${document.model}`, '',
+    `${document.date}. ${machineInWords(document.machine)}. Perplexity on the first ${tokens.length} tokens of Moby-Dick, in windows of ${window} that do not overlap;`,
+    `the first ${prompt} tokens of each are its prompt, the other ${results[0].scored} in all are scored, as if they had been generated one by one.`, '',
+    ...accuracyTable(results), '',
+    'Bits a weight: of the layers\' matrices; with compressed weights embeddings and head have 8.5. The 16-bit weights are those of the file, dequantised',
+    '(bench/models/requantise.py): from a 4-bit file, what is rounded to 4 bits again is rounded twice.',
+    '10% sparse attention (FlexGen, section 4.2): a generated token takes the values of the tenth of the tokens before it whose keys score highest; prompts are dense,',
+    'as in the paper. Keys are all read, so the cache has as many bits.', '',
+  ].join('\n');
+  writeResults(values.output, `accuracy-${document.date}-${document.model.replace(/\.gguf$/, '')}`, document, words);
+}
+
+await runMain(main, stopping);

@@ -1,0 +1,139 @@
+import { Subject } from 'rxjs';
+import { PeerError } from '../../errors/PeerError.js';
+import { layerBounds, type RowId, type Square } from '../schedules/Square.js';
+import type { Peers } from '../stages/Boundary.js';
+import type { BeginMessage, HiddenMessage, OpenMessage, StageMessage, SweepMessage } from '../stages/StageMessage.js';
+import { squaresOf } from '../stages/sweeps.js';
+import type { Completion } from './Device.js';
+import type { IssuedSquare } from './IssuedSquare.js';
+import { SquareRun, type HeldRow, type RunOfSquares, type SquareRunSetup } from './SquareRun.js';
+import type { HeadOutput } from './Task.js';
+
+export interface FollowingRunSetup extends SquareRunSetup {
+  readonly peers: Peers;
+  /** What this engine adds to what goes round the ring, once it has checked that it fits. @throws PeerError */
+  readonly join: (begin: BeginMessage) => BeginMessage;
+}
+
+const NOTHING: HeadOutput = { sampled: new Map(), scored: new Map() };
+
+/**
+ * A run of layers behind a model's first ones: its rows and squares are those that the engine before announces, its first layer takes the hidden states that
+ * come from there. Behind its last layer they go on to the next engine; or, where that is the model's last, what the head finds goes back to the first.
+ * It has no results of its own.
+ */
+export class FollowingRun extends SquareRun<HeldRow> implements RunOfSquares<never> {
+  readonly returned$ = new Subject<never>();
+
+  /** What was announced, in order, as far as it has not been taken up. */
+  private readonly inbox: (OpenMessage | SweepMessage)[] = [];
+  private squares: Iterator<Square> | undefined;
+  private readonly samples: boolean;
+  private begun = false;
+  private ended = false;
+  /** Rows that were announced and not closed, whether or not that has been taken up. */
+  private openRows = 0;
+
+  constructor(private readonly setup: FollowingRunSetup) {
+    super(setup, undefined);
+    this.samples = layerBounds(setup.grid).samples;
+  }
+
+  retire(square: IssuedSquare): never[] {
+    const left = this.leaveWindow(square);
+    for (const { row } of left ? square.rows : []) {
+      const live = this.live.get(row);
+      if (!live) continue;
+      live.uses--;
+      this.releaseIfUnused(row, live);
+    }
+    this.setup.recorder.rows(this.live.size);
+    this.askPump();
+    return [];
+  }
+
+  protected begin(): void {
+    this.boundary?.start();
+  }
+
+  protected received(message: Exclude<StageMessage, HiddenMessage>): void {
+    if (this.begun === (message.kind === 'begin')) throw new PeerError(`message: found "${message.kind}", expected "begin" first, and once`);
+    switch (message.kind) {
+      case 'begin':
+        this.begun = true;
+        this.boundary?.post(this.setup.join(message));
+        return;
+      case 'head':
+        throw new PeerError('message: found "head" on the way to later layers, expected it on the way back to the first');
+      case 'close':
+        if (!this.samples) this.boundary?.post(message);
+        // At once: all batches of the row have been through every layer, and the next square may wait for its memory.
+        this.openRows--;
+        this.forget(message.row);
+        return;
+      default:
+        if (!this.samples) this.boundary?.post(message);
+        if (message.kind === 'open') this.openRows++;
+        this.inbox.push(message);
+        this.askPump();
+    }
+  }
+
+  protected sourceEnded(): void {
+    this.ended = true;
+    this.askPump();
+  }
+
+  protected closing(): void {
+    this.inbox.length = 0;
+  }
+
+  protected paused(): void {
+    if (!this.ended || this.closed) return;
+    if (this.openRows > 0) {
+      // They were given up before their end, and what is under way for them will not get its inputs.
+      this.close();
+      this.returned$.complete();
+    } else if (this.live.size === 0 && this.idle) this.finish();
+  }
+
+  protected override completed(completion: Completion): void {
+    super.completed(completion);
+    const { event, head } = completion;
+    const { part, pass, slot } = event.task;
+    if (part === 'head' && !event.error && !this.closed) this.boundary?.post({ kind: 'head', pass, slot, output: head ?? NOTHING });
+  }
+
+  protected nextSquare(): Square | undefined {
+    for (;;) {
+      const square = this.squares?.next();
+      if (square && square.done !== true) return square.value;
+      this.squares = undefined;
+      const [message] = this.inbox;
+      if (!message) return undefined;
+      if (message.kind === 'open' && !this.open(message)) return undefined;
+      if (message.kind === 'sweep') this.squares = squaresOf(message, this.grid)[Symbol.iterator]();
+      this.inbox.shift();
+    }
+  }
+
+  /** False while there is not enough memory for the row's prompt; those that had it before give it back without our doing. */
+  private open({ row, sequence, newTokens }: OpenMessage): boolean {
+    const promptTokens = sequence.tokens.length;
+    const pages = this.pages.take({ promptTokens, positions: Math.max(1, promptTokens + newTokens - 1) });
+    if (!pages) return false;
+    this.checker.admit({ row, promptTokens, newTokens });
+    this.live.set(row, { pages, uses: 0, forgotten: false });
+    this.device.openRow(this.setup.id, row, sequence, pages);
+    this.setup.recorder.prompt(promptTokens);
+    return true;
+  }
+
+  private forget(row: RowId): void {
+    const live = this.live.get(row);
+    if (!live) throw new PeerError(`close: found row ${row}, expected one that is open`);
+    live.forgotten = true;
+    this.checker.release(row);
+    this.releaseIfUnused(row, live);
+  }
+}

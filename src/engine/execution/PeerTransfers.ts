@@ -1,0 +1,162 @@
+import type { NativeRuntime, NativeTaskError } from '../../bindings/Addon.js';
+import { nativeCall } from '../../bindings/nativeCall.js';
+import { TaskError } from '../../errors/TaskError.js';
+import { squareTokens } from '../schedules/Square.js';
+import type { NativeRun } from './NativeRun.js';
+import { PendingEvent } from './PendingEvent.js';
+import { describeTask, type Task, type TaskEvent } from './Task.js';
+
+interface Timing {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** A task between the native runtime and a peer. Its event is one that no native task completes. */
+interface Transfer {
+  readonly event: PendingEvent;
+  readonly run: NativeRun;
+  /** How long data were copied: the task's own work, without waiting for the peer. */
+  copied?: Timing;
+  failure?: Error;
+}
+
+/**
+ * The tasks of a native device that receive from peers and send to them. Other native tasks wait for their events like for any other; JavaScript completes
+ * them when the peer has given, or taken, what they are about.
+ */
+export class PeerTransfers {
+  private readonly transfers = new Map<number, Transfer>();
+  /** Sends whose hidden states are being copied out of their buffer, by the event of the copy. */
+  private readonly copies = new Map<number, Transfer>();
+  private readonly settled = new WeakMap<PendingEvent, Transfer>();
+
+  constructor(private readonly runtime: NativeRuntime) {}
+
+  /** @param hidden hidden states come in, not tokens */
+  receive(task: Task, run: NativeRun, after: readonly TaskEvent[], hidden: boolean): PendingEvent {
+    const place = hidden ? run.activations.forReceive(task) : undefined;
+    const transfer = this.open(task, run);
+    place?.used(transfer.event);
+    const waitsFor = [...after, ...(place?.after ?? [])];
+    void (async () => {
+      const arrived = this.peersOf(transfer).receive(task);
+      await Promise.all(waitsFor.map(completed));
+      const received = await arrived;
+      if (!this.isOpen(transfer)) return;
+      const failed = waitsFor.find(({ error }) => error !== undefined);
+      if (failed) throw new TaskError(describeTask(task), `${describeTask(failed.task)} failed`);
+      const start = now();
+      if (place) this.write(place.handle, task, received.hidden ?? new Float32Array(0));
+      else this.append(run, received.tokens ?? new Map<number, number>());
+      transfer.copied = { start, end: now() };
+      this.complete(transfer);
+    })().catch((error: unknown) => {
+      this.fail(transfer, error);
+    });
+    return transfer.event;
+  }
+
+  send(task: Task, run: NativeRun, after: readonly TaskEvent[]): PendingEvent {
+    const place = run.activations.forCompute(task);
+    const waitsFor = [...after, ...place.after].filter(({ timing }) => timing === undefined).map(({ id }) => id);
+    const copy = nativeCall(() => this.runtime.submitReadHidden(place.handle, squareTokens(task), waitsFor));
+    const transfer = this.open(task, run);
+    place.used(transfer.event);
+    this.copies.set(copy, transfer);
+    return transfer.event;
+  }
+
+  /** A native task has completed that nobody but a transfer knows of: copying out. */
+  copied(copy: number, timing: Timing, hidden: Float32Array | undefined, failure: NativeTaskError | undefined): void {
+    const transfer = this.copies.get(copy);
+    this.copies.delete(copy);
+    if (!transfer || !this.isOpen(transfer)) return;
+    const { task } = transfer.event;
+    if (failure || !hidden) {
+      this.fail(transfer, new TaskError(describeTask(task), failure ? `${failure.message} (${failure.code})` : 'nothing was copied'));
+      return;
+    }
+    transfer.copied = timing;
+    this.peersOf(transfer).send(task, hidden).then(
+      () => {
+        this.complete(transfer);
+      },
+      (error: unknown) => {
+        this.fail(transfer, error);
+      },
+    );
+  }
+
+  /** What of the run waits for a peer fails. */
+  cancel(run: number): void {
+    for (const transfer of [...this.transfers.values()]) {
+      if (transfer.event.task.run === run) this.fail(transfer, new TaskError(describeTask(transfer.event.task), 'cancelled'));
+    }
+  }
+
+  timingOf(event: PendingEvent): Timing | undefined {
+    return this.settled.get(event)?.copied;
+  }
+
+  errorOf(event: PendingEvent, { message, code }: NativeTaskError): Error {
+    return this.settled.get(event)?.failure ?? new TaskError(describeTask(event.task), `${message} (${code})`);
+  }
+
+  private open(task: Task, run: NativeRun): Transfer {
+    const transfer = { event: new PendingEvent(nativeCall(() => this.runtime.createEvent()), task), run };
+    this.transfers.set(transfer.event.id, transfer);
+    return transfer;
+  }
+
+  private isOpen(transfer: Transfer): boolean {
+    return this.transfers.has(transfer.event.id);
+  }
+
+  private peersOf({ event, run }: Transfer): NonNullable<NativeRun['peers']> {
+    if (!run.peers) throw new TaskError(describeTask(event.task), 'the run has no peers');
+    return run.peers;
+  }
+
+  private write(handle: number, task: Task, hidden: Float32Array): void {
+    const tokens = squareTokens(task);
+    // The runtime knows how wide a token is; that all of them are there is for us to see.
+    if (hidden.length === 0 || hidden.length % tokens !== 0 || hidden.length * 4 !== task.bytes) {
+      throw new TaskError(describeTask(task), `hidden states: found ${hidden.length} numbers, expected ${task.bytes / 4} for ${tokens} tokens`);
+    }
+    nativeCall(() => {
+      this.runtime.writeHidden(handle, hidden);
+    });
+  }
+
+  private append(run: NativeRun, tokens: ReadonlyMap<number, number>): void {
+    const rows = run.handlesOf(tokens.keys());
+    nativeCall(() => {
+      this.runtime.appendTokens(rows, Int32Array.from(tokens.values()));
+    });
+  }
+
+  private complete(transfer: Transfer): void {
+    if (!this.transfers.delete(transfer.event.id)) return;
+    this.settled.set(transfer.event, transfer);
+    this.runtime.completeEvent(transfer.event.id);
+  }
+
+  private fail(transfer: Transfer, error: unknown): void {
+    if (!this.transfers.delete(transfer.event.id)) return;
+    transfer.failure = error instanceof TaskError ? error : new TaskError(describeTask(transfer.event.task), error instanceof Error ? error.message : String(error), { cause: error });
+    this.settled.set(transfer.event, transfer);
+    this.runtime.failEvent(transfer.event.id, 'a transfer from or to a peer failed');
+  }
+}
+
+/** A device's own events say when they complete. */
+function completed(event: TaskEvent): Promise<void> {
+  if (!(event instanceof PendingEvent)) throw new TypeError('an event of another device');
+  return new Promise((resolve) => {
+    event.whenCompleted(resolve);
+  });
+}
+
+function now(): number {
+  return performance.now() / 1000;
+}

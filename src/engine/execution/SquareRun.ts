@@ -1,0 +1,350 @@
+import type { Observable, Subscriber } from 'rxjs';
+import { InterruptedError } from '../../errors/InterruptedError.js';
+import type { Move, Movement } from '../memory/movement.js';
+import type { PagePool, RunPages, SteadySweeps } from '../memory/PagePool.js';
+import { requiredMoves } from '../memory/requiredMoves.js';
+import type { PageTable, RowPages } from '../memory/RowPages.js';
+import { PathChecker } from '../schedules/PathChecker.js';
+import { layerBounds, type Grid, type RowId, type RowRange, type Square } from '../schedules/Square.js';
+import { Boundary, type Peers } from '../stages/Boundary.js';
+import type { HiddenMessage, StageMessage } from '../stages/StageMessage.js';
+import { CompositionChecker } from './CompositionChecker.js';
+import type { Completion, Device } from './Device.js';
+import { issuedSquare, type IssuedSquare } from './IssuedSquare.js';
+import type { RunRecorder } from './RunRecorder.js';
+import type { StageContext, StageTask } from './StageContext.js';
+import type { TaskEvent, TaskName } from './Task.js';
+
+export interface SquareRunSetup {
+  readonly id: number;
+  readonly device: Device;
+  readonly grid: Grid;
+  readonly movement: Movement;
+  readonly pool: PagePool;
+  /** Squares that may be under way at once. */
+  readonly window: number;
+  readonly recorder: RunRecorder;
+  readonly signal?: AbortSignal | undefined;
+  /** The engines that have the model's other layers, where the grid is a part of them. */
+  readonly peers?: Peers | undefined;
+}
+
+/** A row that the run holds memory for. */
+export interface HeldRow {
+  readonly pages: RowPages;
+  /** Batches under way that hold the row. */
+  uses: number;
+  /** No square that is still to come holds it. */
+  forgotten: boolean;
+}
+
+/** What operators need of a run, whoever decides on its squares. */
+export interface RunOfSquares<Result> extends StageContext {
+  /** Results that are not a square's of this run: those of rows whose tokens are sampled elsewhere. Completes when squares under way will lead to nothing. */
+  readonly returned$: Observable<Result>;
+  connect(subscriber: Subscriber<IssuedSquare>): void;
+  close(error?: Error): void;
+  retire(square: IssuedSquare): Result[];
+}
+
+/**
+ * Lets squares into the stages as the window has credits and memory has room, checks that they keep to the constraints of a path, and owns what their rows
+ * hold. Which squares come, and what becomes of them, is up to the kind of run.
+ */
+export abstract class SquareRun<Row extends HeldRow> implements StageContext {
+  readonly grid: Grid;
+  readonly device: Device;
+  readonly movement: Movement;
+  /** Resolved when nothing of the run is left on the device. */
+  readonly drained: Promise<void>;
+
+  protected readonly checker: PathChecker;
+  protected readonly live = new Map<RowId, Row>();
+  protected readonly pages: RunPages;
+  protected readonly boundary: Boundary | undefined;
+  /** The next square, while there is no memory for it. */
+  protected held: Square | undefined;
+  protected subscriber: Subscriber<IssuedSquare> | undefined;
+  protected closed = false;
+  private readonly composition: CompositionChecker;
+  private readonly firstLayer: number;
+  /** Squares under way of each batch; they share one array of rows. */
+  private readonly underWay = new Map<readonly RowRange[], number>();
+  private credits: number;
+  private outstanding = 0;
+  private failure: Error | undefined;
+  private pumping = false;
+  private pumpAsked = false;
+  private isDrained = false;
+  private resolveDrained: () => void = () => undefined;
+  private readonly stops: (() => void)[] = [];
+
+  constructor(
+    private readonly base: SquareRunSetup,
+    steady: SteadySweeps | undefined,
+  ) {
+    const { id, device, grid, movement, pool, recorder, signal, peers } = base;
+    this.grid = grid;
+    this.device = device;
+    this.movement = movement;
+    this.credits = base.window;
+    this.checker = new PathChecker(grid);
+    this.composition = new CompositionChecker(requiredMoves(movement, (row) => this.pagesOf(row)));
+    this.drained = new Promise((resolve) => (this.resolveDrained = resolve));
+    const { first, embeds } = layerBounds(grid);
+    this.firstLayer = first;
+    this.boundary = peers && new Boundary(peers, embeds, grid.slots, this.boundaryEvents());
+    device.openRun(id, { slots: grid.slots, tokensPerSquare: grid.tokensPerSquare, peers: this.boundary });
+    this.pages = pool.openRun(steady);
+    const completions = device.completed$.subscribe((burst) => {
+      recorder.timed(() => {
+        this.complete(burst);
+      });
+    });
+    const releases = pool.released$.subscribe(() => {
+      this.askPump();
+    });
+    const abort = (): void => {
+      this.fail(new InterruptedError(signal?.reason));
+    };
+    signal?.addEventListener('abort', abort, { once: true });
+    this.stops.push(
+      () => {
+        completions.unsubscribe();
+      },
+      () => {
+        releases.unsubscribe();
+      },
+      () => signal?.removeEventListener('abort', abort),
+    );
+  }
+
+  /** Whether anybody waits for the run's squares; `squares(run)` calls this once. */
+  connect(subscriber: Subscriber<IssuedSquare>): void {
+    if (this.subscriber) throw new RangeError('the squares of a run can be subscribed to once');
+    this.subscriber = subscriber;
+    if (this.base.signal?.aborted) this.fail(new InterruptedError(this.base.signal.reason));
+    else this.begin();
+  }
+
+  pagesOf(row: RowId): PageTable | undefined {
+    return this.live.get(row)?.pages;
+  }
+
+  issue(square: IssuedSquare, task: StageTask, after: readonly TaskEvent[]): TaskEvent {
+    if (task.name === 'compute') this.composition.computes(square);
+    const { pass, layer, slot, rows, events } = square;
+    const waitsFor = events.barrier.length > 0 ? [...after, ...events.barrier] : after;
+    const event = this.device.submit({ bytes: 0, ...task, run: this.base.id, pass, layer, slot, rows }, waitsFor);
+    this.outstanding++;
+    events.all.push(event);
+    return event;
+  }
+
+  issueMoves(square: IssuedSquare, name: TaskName, routes: readonly (readonly Move[])[], after: readonly TaskEvent[]): TaskEvent[] {
+    this.composition.moves(square, name, routes.length);
+    const ends: TaskEvent[] = [];
+    for (const route of routes) {
+      let last: TaskEvent | undefined;
+      for (const move of route) last = this.issue(square, { name, ...move }, last ? [last] : after);
+      if (last) ends.push(last);
+    }
+    return ends;
+  }
+
+  /**
+   * Ends the run before its time: nothing more is issued, `drained` follows when the device is done with what was. Idempotent.
+   * @param error what peers are told; by default the first task's that has failed
+   */
+  close(error: Error | undefined = this.failure): void {
+    if (this.closed) return;
+    this.closed = true;
+    this.closing();
+    this.boundary?.close(error);
+    for (const stop of this.stops.slice(1)) stop();
+    this.device.cancelRun(this.base.id);
+    this.finishDraining();
+  }
+
+  /** Ends the run with an error. */
+  fail(error: Error): void {
+    if (this.closed) return;
+    this.close(error);
+    this.subscriber?.error(error);
+  }
+
+  /** Somebody has subscribed. */
+  protected abstract begin(): void;
+  /** The next square, if it is known yet. */
+  protected abstract nextSquare(): Square | undefined;
+  /** No further square can enter now. */
+  protected abstract paused(): void;
+  protected abstract closing(): void;
+  protected abstract received(message: Exclude<StageMessage, HiddenMessage>): void;
+  /** The peer before will send nothing more. */
+  protected abstract sourceEnded(): void;
+  /** What tasks of the run have completed. */
+  protected completed(completion: Completion): void {
+    this.base.recorder.completed(completion.event);
+  }
+  /** A square is about to enter the window. */
+  protected entering(square: Square): void {
+    this.enter(square.rows);
+  }
+  /** A row has given its memory back. */
+  protected released(row: RowId): void {
+    this.device.closeRow(this.base.id, row);
+  }
+
+  /** Nothing is under way. */
+  protected get idle(): boolean {
+    return this.credits === this.base.window;
+  }
+
+  /** The square leaves the window: whether it was the last one of its batch there. @throws ScheduleError */
+  protected leaveWindow(square: IssuedSquare): boolean {
+    this.composition.retires(square);
+    this.credits++;
+    return this.leave(square.rows);
+  }
+
+  /** The stream of squares ends well. */
+  protected finish(): void {
+    if (this.closed) return;
+    this.close();
+    this.subscriber?.complete();
+  }
+
+  protected releaseIfUnused(row: RowId, live: Row): void {
+    if (!live.forgotten || live.uses > 0) return;
+    this.live.delete(row);
+    this.released(row);
+    live.pages.release();
+  }
+
+  protected askPump(): void {
+    if (this.pumpAsked || this.closed) return;
+    this.pumpAsked = true;
+    // One turn later, so that a burst of arrivals or completions is seen as one.
+    setImmediate(() => {
+      this.pumpAsked = false;
+      this.base.recorder.timed(() => {
+        this.pump();
+      });
+    });
+  }
+
+  /** Something of the batch is under way: with the first, its rows are in use. */
+  protected enter(batch: readonly RowRange[]): void {
+    const squares = this.underWay.get(batch) ?? 0;
+    this.underWay.set(batch, squares + 1);
+    if (squares > 0) return;
+    for (const { row } of batch) {
+      const live = this.live.get(row);
+      if (live) live.uses++;
+    }
+  }
+
+  /** Something of the batch is no longer under way: whether it was the last. */
+  protected leave(batch: readonly RowRange[]): boolean {
+    const squares = (this.underWay.get(batch) ?? 1) - 1;
+    if (squares > 0) this.underWay.set(batch, squares);
+    else this.underWay.delete(batch);
+    return squares === 0;
+  }
+
+  private boundaryEvents(): ConstructorParameters<typeof Boundary>[3] {
+    const guarded = (act: () => void): void => {
+      if (this.closed) return;
+      try {
+        this.base.recorder.timed(act);
+      } catch (error) {
+        this.fail(error instanceof Error ? error : new Error(String(error)));
+      }
+    };
+    return {
+      onMessage: (message) => {
+        guarded(() => {
+          this.received(message);
+        });
+      },
+      onEnd: () => {
+        guarded(() => {
+          this.sourceEnded();
+        });
+      },
+      onFailure: (error) => {
+        this.fail(error);
+      },
+    };
+  }
+
+  private complete(burst: readonly Completion[]): void {
+    for (const completion of burst) {
+      if (completion.event.task.run !== this.base.id) continue;
+      this.outstanding--;
+      this.failure ??= completion.event.error;
+      this.completed(completion);
+    }
+    if (this.closed) this.finishDraining();
+  }
+
+  /** Lets squares into the stages while there are credits. */
+  private pump(): void {
+    const { subscriber } = this;
+    if (this.pumping || this.closed || !subscriber) return;
+    this.pumping = true;
+    try {
+      while (this.credits > 0 && !subscriber.closed) {
+        const square = this.held ?? this.nextSquare();
+        if (!square) break;
+        this.held = this.makeRoom(square) ? undefined : square;
+        if (this.held) break;
+        this.checker.accept(square);
+        this.credits--;
+        this.entering(square);
+        subscriber.next(issuedSquare(square));
+      }
+    } catch (error) {
+      this.fail(error instanceof Error ? error : new Error(String(error)));
+    } finally {
+      this.pumping = false;
+    }
+    this.paused();
+  }
+
+  /** Takes all pages that the square's rows need to come this far, or none of them. */
+  private makeRoom(square: Square): boolean {
+    // The batch's first layer has made room for all of them.
+    if (square.layer > this.firstLayer) return true;
+    const growing: { readonly pages: RowPages; readonly end: number }[] = [];
+    const lacking = { memory: 0, disk: 0 };
+    for (const { row, firstPosition, tokens } of square.rows) {
+      const pages = this.live.get(row)?.pages;
+      const end = firstPosition + tokens;
+      if (!pages || end <= pages.next) continue;
+      growing.push({ pages, end });
+      if (end <= pages.reach) continue;
+      const { memory, disk } = pages.lacks(end);
+      lacking.memory += memory;
+      lacking.disk += disk;
+    }
+    if (!this.base.pool.has(lacking)) return false;
+    for (const { pages, end } of growing) pages.advance(end);
+    return true;
+  }
+
+  private finishDraining(): void {
+    if (this.outstanding > 0 || this.isDrained) return;
+    this.isDrained = true;
+    this.stops[0]?.();
+    for (const [row, { pages }] of this.live) {
+      this.device.closeRow(this.base.id, row);
+      pages.release();
+    }
+    this.live.clear();
+    this.pages.close();
+    this.device.closeRun(this.base.id);
+    this.resolveDrained();
+  }
+}

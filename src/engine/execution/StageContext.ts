@@ -1,0 +1,22 @@
+import type { Move, Movement } from '../memory/movement.js';
+import type { PageTable } from '../memory/RowPages.js';
+import type { Grid, RowId } from '../schedules/Square.js';
+import type { Device } from './Device.js';
+import type { IssuedSquare } from './IssuedSquare.js';
+import type { Task, TaskEvent, TaskName } from './Task.js';
+
+/** A task as a stage states it; which square it is for is added by the run. */
+export type StageTask = Pick<Task, 'name' | 'queue'> & Partial<Pick<Task, 'part' | 'bytes' | 'from' | 'to'>>;
+
+/** What the stage operators need to know of a run. */
+export interface StageContext {
+  readonly grid: Grid;
+  readonly device: Device;
+  readonly movement: Movement;
+  /** The KV pages of a row that is under way. */
+  pagesOf(row: RowId): PageTable | undefined;
+  /** Submits one task for the square and notes its event there. */
+  issue(square: IssuedSquare, task: StageTask, after: readonly TaskEvent[]): TaskEvent;
+  /** Submits the hops of some routes; returns the last event of each. */
+  issueMoves(square: IssuedSquare, name: TaskName, routes: readonly (readonly Move[])[], after: readonly TaskEvent[]): TaskEvent[];
+}

@@ -1,0 +1,39 @@
+import { layerBounds, squareTokens, type Grid, type RowRange, type Square } from '../schedules/Square.js';
+import type { Tier } from '../execution/Task.js';
+import type { Move, Movement } from './movement.js';
+
+/** A token's id, as it travels. */
+const TOKEN_BYTES = 4;
+
+/**
+ * The movements of a part of a model's layers: at its ends hidden states come from a peer and go to one, and the tokens that the last layer samples come
+ * back to the first. Between them everything moves as `inner` says, whose layers count from 0. Pure.
+ *
+ * @param inner movements of as many layers as the grid has
+ * @param tokenBytes hidden state of one token
+ */
+export function peerMovement(inner: Movement, grid: Pick<Grid, 'layers' | 'part'>, tokenBytes: number, compute: Tier): Movement {
+  if (!grid.part) return inner;
+  const { first, last, embeds, samples } = layerBounds(grid);
+  const local = (square: Square): Square => ({ ...square, layer: square.layer - first });
+  const receive = (bytes: number): Move[][] => (bytes === 0 ? [] : [[{ queue: 'peer-receive', from: 'peer', to: compute, bytes }]]);
+  const send = (bytes: number): Move[][] => [[{ queue: 'peer-send', from: compute, to: 'peer', bytes }]];
+  return {
+    loadWeight: (square) => inner.loadWeight(local(square)),
+    loadCache: (square, pagesOf) => inner.loadCache(local(square), pagesOf),
+    storeCache: (square, pagesOf) => inner.storeCache(local(square), pagesOf),
+    loadActivation: (square) => {
+      if (square.layer !== first) return inner.loadActivation(local(square));
+      return receive(embeds ? (samples ? 0 : TOKEN_BYTES * square.rows.filter(mayBeSampled).length) : tokenBytes * squareTokens(square));
+    },
+    storeActivation: (square) => {
+      if (square.layer !== last) return inner.storeActivation(local(square));
+      return samples ? [] : send(tokenBytes * squareTokens(square));
+    },
+  };
+}
+
+/** Whether the range is a token that an earlier pass sampled; the last token of a prompt, in a chunk of its own, looks the same. */
+function mayBeSampled({ firstPosition, tokens, head }: RowRange): boolean {
+  return tokens === 1 && firstPosition > 0 && head === 'sample';
+}

@@ -1,0 +1,79 @@
+import type { DeviceRow } from '../execution/Device.js';
+import type { HeadOutput } from '../execution/Task.js';
+import type { PageCounts } from '../memory/rowPlacement.js';
+import type { RowId, RowRange } from '../schedules/Square.js';
+
+/**
+ * What goes round the ring before anything else. The first engine states what it is and has; each of the others checks that it fits, puts its own layers
+ * and its memory in, and sends it on; what comes back to the first one holds for all.
+ */
+export interface BeginMessage {
+  readonly kind: 'begin';
+  /** Of the whole model. */
+  readonly model: { readonly layers: number; readonly hiddenSize: number; readonly vocabularySize: number; readonly family: string };
+  /** The layer that the next engine has to begin with; `model.layers` once they are complete. */
+  readonly nextLayer: number;
+  /** The shape of the first engine's slots; the others must have been opened with no smaller one. */
+  readonly grid: { readonly slots: number; readonly rowsPerSlot: number; readonly tokensPerSquare: number };
+  /** How the KV cache is cut into pages, and what share of a row's pages lives on disk: the same everywhere. */
+  readonly cache: { readonly pageTokens: number; readonly diskShare: number; readonly mostDiskPages: number };
+  /** Pages that every engine up to here has. */
+  readonly pages: PageCounts;
+}
+
+/** A row was admitted: each engine makes room for it as it grows. */
+export interface OpenMessage {
+  readonly kind: 'open';
+  readonly row: RowId;
+  readonly sequence: DeviceRow;
+  /** Most tokens that will be sampled; 0 for a row that is only scored. */
+  readonly newTokens: number;
+}
+
+/** The rows of one (pass, slot). */
+export interface StageBatch {
+  readonly pass: number;
+  readonly slot: number;
+  readonly rows: readonly RowRange[];
+}
+
+/** Batches that will come, announced before they are computed, so that weights and cache can be loaded ahead of them. */
+export interface SweepMessage {
+  readonly kind: 'sweep';
+  /** In the order in which they come. */
+  readonly batches: readonly StageBatch[];
+  /**
+   * No batch of the sweep waits for a token that another one of it samples: they can be computed layer by layer, so that all of them share a layer's weights.
+   * Else batch by batch: waiting for a later one might be waiting for oneself.
+   */
+  readonly interleaved: boolean;
+}
+
+/** The hidden states of a batch behind the sender's last layer. */
+export interface HiddenMessage {
+  readonly kind: 'hidden';
+  readonly pass: number;
+  readonly slot: number;
+  /** [tokens, hiddenSize], row-major: the batch's ranges one after another, each token in order of position. The receiver's from now on. */
+  readonly hidden: Float32Array;
+}
+
+/** What the last engine found for a batch; one for every batch, also where none of its rows sampled or scored. */
+export interface HeadMessage {
+  readonly kind: 'head';
+  readonly pass: number;
+  readonly slot: number;
+  readonly output: HeadOutput;
+}
+
+/** A row is over: no later batch holds it. */
+export interface CloseMessage {
+  readonly kind: 'close';
+  readonly row: RowId;
+}
+
+/**
+ * What engines that share a model tell each other, in this order: `begin`; then for each row `open`, the `sweep`s that hold it, their `hidden` states,
+ * `close`. `head` goes from the last engine to the first one. All of it is plain data (maps and typed arrays included), as structured clones carry it.
+ */
+export type StageMessage = BeginMessage | OpenMessage | SweepMessage | HiddenMessage | HeadMessage | CloseMessage;

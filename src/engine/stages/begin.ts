@@ -1,0 +1,33 @@
+import { PeerError } from '../../errors/PeerError.js';
+import type { BeginMessage } from './StageMessage.js';
+
+/** What an engine is and has, as its peers have to know it. */
+export interface StageFacts extends Pick<BeginMessage, 'model' | 'grid' | 'cache' | 'pages'> {
+  readonly layers: { readonly first: number; readonly count: number };
+}
+
+/** What the engine of the first layers sends round the ring. Pure. */
+export function beginOf({ layers, ...facts }: StageFacts): BeginMessage {
+  return { kind: 'begin', ...facts, nextLayer: layers.first + layers.count };
+}
+
+/**
+ * What an engine of later layers sends on: with its own layers and its own memory put in. Pure.
+ * @throws PeerError where the two do not fit together: it names what was found and what was expected
+ */
+export function joined(begin: BeginMessage, { model, layers, grid, cache, pages }: StageFacts): BeginMessage {
+  const refuse = (what: string, found: unknown, expected: unknown): never => {
+    throw new PeerError(`${what}: found ${JSON.stringify(found)}, expected ${JSON.stringify(expected)} as in the engine of layers ${layers.first} to ${layers.first + layers.count - 1}`);
+  };
+  for (const key of ['family', 'layers', 'hiddenSize', 'vocabularySize'] as const) if (begin.model[key] !== model[key]) refuse(`model ${key}`, begin.model[key], model[key]);
+  for (const key of ['pageTokens', 'diskShare', 'mostDiskPages'] as const) if (begin.cache[key] !== cache[key]) refuse(`cache ${key}`, begin.cache[key], cache[key]);
+  if (begin.nextLayer !== layers.first) refuse('next layer', begin.nextLayer, layers.first);
+  for (const key of ['slots', 'rowsPerSlot', 'tokensPerSquare'] as const) {
+    if (!(begin.grid[key] <= grid[key])) throw new PeerError(`${key}: found ${begin.grid[key]} in the engine of the first layers, expected at most the ${grid[key]} of layers ${layers.first} to ${layers.first + layers.count - 1}`);
+  }
+  return {
+    ...begin,
+    nextLayer: layers.first + layers.count,
+    pages: { memory: Math.min(begin.pages.memory, pages.memory), disk: Math.min(begin.pages.disk, pages.disk) },
+  };
+}

@@ -1,0 +1,78 @@
+import { describe, expect, test } from '@jest/globals';
+import type { MachineFigure, MachineFigures } from '../../../src/bindings/Addon.js';
+import { parseHardware } from '../../../src/engine/policy/HardwareProfile.js';
+import { hardwareOf } from '../../../src/engine/profile/hardwareOf.js';
+
+const MACHINE = { processorName: 'AMD EPYC', processors: 4, memoryBytes: 2 ** 33, instructionSet: 'avx2' };
+const MEMORY = { gpuBytes: 0, cpuBytes: 2 ** 32, diskBytes: 1e11 };
+
+const figure = (what: MachineFigure['what'], perSecond: number, more: Partial<MachineFigure> = {}): MachineFigure => ({
+  what, perSecond, kind: '', instructionSet: '', threads: 0, tokens: 0, groupHeads: 0, requestBytes: 0, depth: 0, spread: 0.125, samples: 9, ...more,
+});
+
+/** All that the addon measures, with four threads, one, and one other instruction set. */
+function figures(): MachineFigures {
+  const settings = [{ instructionSet: 'avx2', threads: 4 }, { instructionSet: 'avx2', threads: 1 }, { instructionSet: 'scalar', threads: 4 }];
+  return {
+    leftOut: [],
+    figures: [
+      figure('memory-read', 3e10, { threads: 4 }), figure('memory-read', 1e10, { threads: 1 }), figure('memory-copy', 9e9, { threads: 4 }),
+      ...settings.flatMap((setting, at) => [
+        ...['q4', 'q8', 'f16', 'f32'].flatMap((kind, of) => [1, 64].map((tokens) => figure('matmul', ((of + 1) * 1e9 * tokens) / (at + 1), { ...setting, kind, tokens }))),
+        figure('attention-prefill', 5e10 / (at + 1), { ...setting, kind: 'f16', tokens: 512, groupHeads: 4 }),
+        ...['f16', 'q8', 'q4'].flatMap((kind, of) => [1, 4].map((groupHeads) => figure('attention-decode', ((of === 1 ? 5e9 : 1e10) * groupHeads) / (at + 1), { ...setting, kind, groupHeads }))),
+      ]),
+      figure('cache-store', 9e8, { kind: 'f16', threads: 4 }), figure('cache-store', 7e8, { kind: 'q8', threads: 4 }), figure('cache-store', 5e8, { kind: 'q4', threads: 4 }),
+      figure('sample-greedy', 1e10, { threads: 4 }), figure('sample-top-p', 1e8, { threads: 4 }), figure('task', 2e5, { threads: 4 }),
+      figure('disk-read', 2.5e9, { requestBytes: 2 ** 20, depth: 8 }), figure('disk-read', 1e9, { requestBytes: 2 ** 17, depth: 1 }),
+      figure('disk-read-pages', 2e9, { requestBytes: 2 ** 16, depth: 8 }), figure('disk-write', 1.5e9, { requestBytes: 2 ** 20, depth: 8 }),
+    ],
+  };
+}
+
+describe('what was measured, as a hardware profile', () => {
+  test('is a valid hardware file, and survives being one', () => {
+    const profile = parseHardware(hardwareOf(figures(), MACHINE, MEMORY), 'measured');
+    expect(parseHardware(JSON.parse(JSON.stringify(profile)), 'file')).toEqual(profile);
+    expect(profile).toMatchObject({
+      machine: MACHINE, memory: MEMORY, links: { diskReadBytesPerSecond: 2.5e9, diskWriteBytesPerSecond: 1.5e9 },
+      cpu: {
+        threads: 4, memoryBytesPerSecond: 3e10, memoryCopyBytesPerSecond: 9e9, quantiseValuesPerSecond: 5e8, sampleLogitsPerSecond: 1e10, taskSeconds: 5e-6,
+        attention: { prefillFlopsPerSecond: 5e10, decodeBytesPerSecond: 1e10 },
+        oneThread: { threads: 1, instructionSet: 'avx2', attention: { prefillFlopsPerSecond: 2.5e10 } },
+        otherInstructionSets: [{ threads: 4, instructionSet: 'scalar' }],
+      },
+      spread: { 'links.diskReadBytesPerSecond': 0.125, 'cpu.matmul.q4.64': 0.125, 'cpu.oneThread.matmul.f32.1': 0.125 },
+    });
+    expect(profile.cpu.matmul).toHaveLength(8);
+    expect(profile.cpu.matmul).toContainEqual({ weights: 'q8', tokens: 64, flopsPerSecond: 1.28e11 });
+    expect(profile.diskRequests).toContainEqual({ operation: 'readPages', requestBytes: 2 ** 16, depth: 8, bytesPerSecond: 2e9 });
+  });
+
+  test('dequantising costs what attention over quantised caches takes longer, and next to nothing where it does not', () => {
+    // 2 bytes a value: 0.4 ns at 5 GB/s against 0.2 ns at 10 GB/s.
+    expect(hardwareOf(figures(), MACHINE, MEMORY).cpu.dequantiseValuesPerSecond).toBeCloseTo(5e9, -3);
+    const fast = figures().figures.map((each) => (each.kind === 'q8' && each.what === 'attention-decode' ? { ...each, perSecond: 1e11 } : each));
+    expect(hardwareOf({ figures: fast, leftOut: [] }, MACHINE, MEMORY).cpu.dequantiseValuesPerSecond).toBe(1e15);
+  });
+
+  test('a disk that was left out has no room, no speed, and a reason', () => {
+    const { figures: all } = figures();
+    const profile = parseHardware(hardwareOf({ figures: all.filter(({ what }) => !what.startsWith('disk')), leftOut: [{ what: 'disk', reason: 'it is full' }] }, MACHINE, MEMORY), 'measured');
+    expect(profile).toMatchObject({ memory: { diskBytes: 0 }, links: {}, leftOut: { disk: 'it is full' } });
+    expect(profile.diskRequests).toBeUndefined();
+  });
+
+  test('one thread alone has no second table', () => {
+    const single = figures().figures.filter(({ threads }) => threads <= 1 ).concat(figures().figures.filter(({ threads, what }) => threads === 4 && !['matmul', 'attention-decode', 'attention-prefill', 'memory-read'].includes(what)).map((each) => ({ ...each, threads: 1 })));
+    const profile = parseHardware(hardwareOf({ figures: single, leftOut: [] }, MACHINE, MEMORY), 'measured');
+    expect(profile.cpu).toMatchObject({ threads: 1, memoryBytesPerSecond: 1e10 });
+    expect(profile.cpu.oneThread).toBeUndefined();
+    expect(profile.cpu.otherInstructionSets).toBeUndefined();
+  });
+
+  test('a figure that is missing is an error that names it', () => {
+    const without = figures().figures.filter(({ what }) => what !== 'task');
+    expect(() => hardwareOf({ figures: without, leftOut: [] }, MACHINE, MEMORY)).toThrow('the addon measured no cpu.taskSeconds');
+  });
+});

@@ -1,0 +1,172 @@
+import { lastValueFrom, toArray, type Observable } from 'rxjs';
+import { FollowingRun } from '../../src/engine/execution/FollowingRun.js';
+import { RowFeed } from '../../src/engine/execution/RowFeed.js';
+import { Run } from '../../src/engine/execution/Run.js';
+import { RunRecorder } from '../../src/engine/execution/RunRecorder.js';
+import { SimulatedDevice, type SimulationOptions } from '../../src/engine/execution/SimulatedDevice.js';
+import type { RunOfSquares, SquareRunSetup } from '../../src/engine/execution/SquareRun.js';
+import type { TaskEvent } from '../../src/engine/execution/Task.js';
+import { VirtualTime } from '../../src/engine/execution/VirtualTime.js';
+import { PagePool } from '../../src/engine/memory/PagePool.js';
+import { peerMovement } from '../../src/engine/memory/peerMovement.js';
+import { requiredMoves } from '../../src/engine/memory/requiredMoves.js';
+import type { RowId } from '../../src/engine/schedules/Square.js';
+import { validatePath } from '../../src/engine/schedules/validatePath.js';
+import { activationLink, type ActivationLink } from '../../src/engine/stages/ActivationLink.js';
+import { beginOf, joined, type StageFacts } from '../../src/engine/stages/begin.js';
+import { ScheduleError } from '../../src/errors/ScheduleError.js';
+import { finishedRows } from '../../src/operators/finishedRows.js';
+import { squares } from '../../src/operators/squares.js';
+import { inTime, judgeResults, late, lifeLog, type JudgedSetup } from './judgedRun.js';
+import { runRows, SIMULATED_BYTES, simulatedMovement, type SimulatedResult } from './simulatedRun.js';
+
+export interface StagesSetup extends JudgedSetup {
+  /** Layers of each stage; their sum is the grid's. */
+  readonly counts: readonly number[];
+  /** Pages of each later stage, where they are not as many as the first one's. */
+  readonly laterPages?: readonly number[];
+  /** Tasks that fail, by stage. */
+  readonly fail?: (stage: number) => SimulationOptions['fail'];
+  /** Stands between a stage and the next. */
+  readonly wrapLink?: (link: ActivationLink, from: number) => ActivationLink;
+  readonly linkCapacity?: number;
+}
+
+/** One of several connected runs, with what a test may want to look at. */
+export interface SimulatedStage {
+  readonly run: RunOfSquares<SimulatedResult> & { readonly drained: Promise<void>; fail(error: Error): void };
+  readonly results$: Observable<SimulatedResult>;
+  readonly pool: PagePool;
+  readonly events: readonly TaskEvent[];
+  readonly setup: SquareRunSetup;
+  readonly lives: ReadonlyMap<RowId, { readonly from: number; readonly until: number }>;
+}
+
+/** Simulated devices in a ring, each with some of the layers. */
+export function simulatedStages(given: StagesSetup): SimulatedStage[] {
+  const { counts, grid, placement, wrapLink = (link: ActivationLink) => link } = given;
+  const { burst, ...simulation } = given.simulation ?? {};
+  const time = new VirtualTime(burst);
+  const links = counts.map((_, from) => wrapLink(activationLink({ capacity: given.linkCapacity ?? 2 }), from));
+  let first = 0;
+  return counts.map((count, index) => {
+    const part = { layers: count, ...(counts.length > 1 && { part: { first, of: grid.layers } }) };
+    first += count;
+    const fail = given.fail?.(index);
+    const device = new SimulatedDevice({ ...simulation, time, ...(fail && { fail }) });
+    const pool = new PagePool(index === 0 ? given.pages : (given.laterPages?.[index - 1] ?? given.pages), given.pageTokens);
+    const events: TaskEvent[] = [];
+    device.completed$.subscribe((burst_) => {
+      for (const { event } of burst_) events.push(event);
+    });
+    const lives = new Map<RowId, { from: number; until: number }>();
+    const [source, sink] = [links.at(index - 1)?.source, links[index]?.sink];
+    if (!source || !sink) throw new RangeError('a ring of no stages');
+    const stageGrid = { ...grid, ...part };
+    const setup: SquareRunSetup = {
+      id: 1,
+      device: lifeLog(device, device, lives),
+      grid: stageGrid,
+      movement: peerMovement(simulatedMovement(placement, device.computeTier, count), stageGrid, SIMULATED_BYTES.tokenActivations, device.computeTier),
+      pool,
+      window: given.window,
+      recorder: new RunRecorder({ model: 'simulated', policy: {}, loadSeconds: 0, memory: () => ({}) }),
+      ...(counts.length > 1 && { peers: { source, sink } }),
+    };
+    const facts: StageFacts = {
+      model: { layers: grid.layers, hiddenSize: 1, vocabularySize: 1000, family: 'simulated' },
+      layers: { first: first - count, count },
+      grid: { slots: grid.slots, rowsPerSlot: grid.rowsPerSlot, tokensPerSquare: grid.tokensPerSquare },
+      cache: { pageTokens: given.pageTokens, diskShare: 0, mostDiskPages: 0 },
+      pages: { memory: pool.capacity, disk: 0 },
+    };
+    const rows = given.pauses === undefined ? given.rows : late(given.rows, given.pauses);
+    const run =
+      index === 0
+        ? new Run<SimulatedResult>({ ...setup, schedule: given.schedule, feed: new RowFeed(runRows(rows), given.ahead ?? grid.slots * grid.rowsPerSlot), begin: beginOf(facts) })
+        : new FollowingRun({ ...setup, peers: { source, sink }, join: (begin) => joined(begin, facts) });
+    return { run, results$: squares<SimulatedResult>(run).pipe(given.pipeline(run), finishedRows<SimulatedResult>(run)), pool, events, setup, lives };
+  });
+}
+
+/** What came of connected runs: the first one's results, and how each of them ended. */
+export interface StagesOutcome {
+  readonly results: readonly SimulatedResult[];
+  readonly errors: readonly (Error | undefined)[];
+}
+
+/**
+ * Runs until all of them have ended, in whatever way, and hold nothing any more.
+ * @param stopAfter turns of the event loop after which whoever subscribed to the first one goes
+ */
+export async function settled(stages: readonly SimulatedStage[], stopAfter = Infinity): Promise<StagesOutcome> {
+  const results: SimulatedResult[] = [];
+  const ends = stages.map(
+    ({ results$ }, index) =>
+      new Promise<Error | undefined>((resolve) => {
+        const subscription = results$.subscribe({ next: (result) => results.push(result), error: resolve, complete: () => { resolve(undefined); } });
+        const wait = (turns: number): void => {
+          if (turns > 0) setImmediate(() => { wait(turns - 1); });
+          else {
+            subscription.unsubscribe();
+            resolve(undefined);
+          }
+        };
+        if (index === 0 && stopAfter < Infinity) wait(stopAfter);
+      }),
+  );
+  const errors = await inTime(Promise.all(ends));
+  await inTime(Promise.all(stages.map(({ run }) => run.drained)));
+  for (const { pool, lives } of stages) {
+    if (pool.used.memory !== 0) throw new Error(`${pool.used.memory} pages were not given back`);
+    if ([...lives.values()].some(({ until }) => until === Infinity)) throw new Error('a row was not closed');
+  }
+  return { results, errors };
+}
+
+/** Runs to the end, and judges each stage's path and that of all together. @throws whatever is not as it has to be */
+export async function runAndJudgeStages(given: StagesSetup): Promise<SimulatedStage[]> {
+  const stages = simulatedStages(given);
+  const [first, ...later] = stages;
+  if (!first) throw new RangeError('no stages');
+  const following = later.map(({ results$ }) => lastValueFrom(results$, { defaultValue: undefined }));
+  const [results] = await inTime(Promise.all([lastValueFrom(first.results$.pipe(toArray())), ...following]));
+  await inTime(Promise.all(stages.map(({ run }) => run.drained)));
+  judgeResults(given.rows, results);
+  if (results.length !== given.rows.length) throw new Error(`${results.length} of ${given.rows.length} rows have come to an end`);
+  judgeStages(given, stages);
+  return stages;
+}
+
+/** @throws ScheduleError with the constraint that a trace breaks: each stage's, or that of all of them together */
+export function judgeStages(given: StagesSetup, stages: readonly SimulatedStage[]): void {
+  const rows = given.rows.map((row, index) => ({ row: index, ...row }));
+  const early = new Set(given.rows.flatMap(({ newTokens, endsAfter = Infinity }, row) => (endsAfter < newTokens ? [row] : [])));
+  for (const { setup, events, lives, pool } of stages) {
+    validatePath(setup.grid, rows, events, early, { moves: requiredMoves(setup.movement), lives });
+    if (pool.used.memory !== 0) throw new Error(`${pool.used.memory} pages were not given back`);
+  }
+  judgeNeighbours(given, stages.flatMap(({ events }) => events));
+}
+
+/** Between stages too, every layer of every position is computed once, after the layer before, and a sampled token's after the last layer of the position before. */
+function judgeNeighbours({ grid, rows }: StagesSetup, events: readonly TaskEvent[]): void {
+  const spans = new Map<string, { start: number; end: number }>();
+  for (const { task, timing } of events) {
+    if (task.name !== 'compute' || !timing) continue;
+    for (const { row, firstPosition, tokens } of task.rows) {
+      for (let position = firstPosition; position < firstPosition + tokens; position++) {
+        const key = `${row} ${position} ${task.layer}`;
+        const span = spans.get(key);
+        spans.set(key, { start: Math.min(timing.start, span?.start ?? Infinity), end: Math.max(timing.end, span?.end ?? 0) });
+      }
+    }
+  }
+  for (const [key, { start }] of spans) {
+    const [row = 0, position = 0, layer = 0] = key.split(' ').map(Number);
+    const sampled = layer === 0 && position >= (rows[row]?.promptTokens ?? 0);
+    const before = layer > 0 ? spans.get(`${row} ${position} ${layer - 1}`) : sampled ? spans.get(`${row} ${position - 1} ${grid.layers - 1}`) : undefined;
+    if ((layer > 0 || sampled) && !before) throw new ScheduleError('left-neighbour', `row ${row}, position ${position}, layer ${layer}: its left neighbour is missing`);
+    if (before && before.end > start) throw new ScheduleError('left-neighbour', `row ${row}, position ${position}, layer ${layer}: starts before its left neighbour has ended`);
+  }
+}
