@@ -2,6 +2,9 @@ import { isObservable, lastValueFrom, Subject, type Observable } from 'rxjs';
 import type { NativeRuntime } from './bindings/Addon.js';
 import { nativeCallAsync } from './bindings/nativeCall.js';
 import { openRuntime, type SettledOptions } from './engine/openRuntime.js';
+import type { EnginePlan } from './engine/EnginePlan.js';
+import { Outlook } from './engine/Outlook.js';
+import { BLOCK_SCHEDULES } from './engine/schedules/blockSchedules.js';
 import { FollowingRun } from './engine/execution/FollowingRun.js';
 import { NativeDevice } from './engine/execution/NativeDevice.js';
 import { RowFeed } from './engine/execution/RowFeed.js';
@@ -16,7 +19,7 @@ import type { OrderedResult } from './engine/rows/ActiveRow.js';
 import type { FollowOptions, Generation, GenerationSource, RunOptions } from './engine/rows/Generation.js';
 import { InFlight } from './engine/rows/InFlight.js';
 import { intake } from './engine/rows/intake.js';
-import { checkSampling } from './engine/rows/prepareRow.js';
+import { checkRunOptions } from './engine/rows/checkRunOptions.js';
 import { ScoredRow, type WindowScore } from './engine/rows/ScoredRow.js';
 import { diagonalBlock } from './engine/schedules/diagonalBlock.js';
 import type { Schedule } from './engine/schedules/Schedule.js';
@@ -24,10 +27,12 @@ import { layerBounds } from './engine/schedules/Square.js';
 import { beginOf, joined, type StageFacts } from './engine/stages/begin.js';
 import type { Peers } from './engine/stages/Boundary.js';
 import type { EngineOptions } from './EngineOptions.js';
+import { longRowTokens } from './ExpectedRows.js';
 import { InterruptedError } from './errors/InterruptedError.js';
 import { RowError } from './errors/RowError.js';
 import { UsageError } from './errors/UsageError.js';
 import { createTokenizer } from './model/createTokenizer.js';
+import type { WeightCompression } from './model/compressBindings.js';
 import type { ModelSource } from './model/ModelSource.js';
 import { partOf } from './model/partOf.js';
 import { readModel } from './model/readModel.js';
@@ -71,6 +76,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
   private readonly pool: PagePool;
   private readonly placement: Placement;
   private readonly movement: Movement;
+  private readonly outlook: Outlook;
   private nextRun = 1;
   private closing: Promise<void> | undefined;
 
@@ -102,6 +108,18 @@ export class Engine implements GenerationSource, AsyncDisposable {
       residentTokens: activations?.residentTokens ?? Infinity,
     });
     this.movement = peerMovement(movement, grid, tokenBytes, this.device.computeTier);
+    this.outlook = new Outlook(settled, this.placement);
+  }
+
+  /** What was chosen where `auto` was allowed: it changes results a little. */
+  get compression(): { readonly compressWeights: WeightCompression; readonly compressCache: 'none' | '8bit' | '4bit' } {
+    const { compressWeights, compressCache } = this.settled;
+    return { compressWeights, compressCache };
+  }
+
+  /** By which plan it was opened. */
+  get plan(): EnginePlan {
+    return this.settled.planned.plan;
   }
 
   /**
@@ -122,10 +140,11 @@ export class Engine implements GenerationSource, AsyncDisposable {
     stopIfAborted();
     const source = await readModel(path);
     const tokenizer = createTokenizer(source.tokenizer, source.decoder.vocabularySize);
-    const rowTokens = typeof options.rowTokens === 'function' ? await options.rowTokens(tokenizer) : options.rowTokens;
+    const expected = typeof options.expectedRows === 'function' ? await options.expectedRows(tokenizer) : options.expectedRows;
+    const rowTokens = expected ? longRowTokens(expected) : typeof options.rowTokens === 'function' ? await options.rowTokens(tokenizer) : options.rowTokens;
     stopIfAborted();
     const part = options.layers ? partOf(source, options.layers) : source;
-    const { runtime, settled } = await openRuntime(part, options, rowTokens);
+    const { runtime, settled } = await openRuntime(part, options, expected, rowTokens);
     try {
       stopIfAborted();
       const total = runtime.bytes.weights;
@@ -154,7 +173,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
   /** The parts of a generation, for compositions of one's own: see `generatedRows`. */
   generation(rows: AsyncIterable<RowInput> | Iterable<RowInput>, options: RunOptions = {}): Generation {
     this.checkOptions(options);
-    const schedule = options.schedule ?? diagonalBlock();
+    const schedule = options.schedule ?? BLOCK_SCHEDULES[this.settled.schedule]();
     const { grid } = this.settled;
     const places = grid.slots * grid.rowsPerSlot;
     const inFlight = new InFlight(2 * places + ORDER_WINDOW);
@@ -174,7 +193,8 @@ export class Engine implements GenerationSource, AsyncDisposable {
       recorder,
       rejected$,
     });
-    const run = this.start(source, { ...options, schedule }, recorder);
+    const { drift } = this.outlook;
+    const run = this.start(source, { ...options, schedule, mostRows: drift && (() => drift.rows) }, recorder);
     void run.drained.then(() => {
       inFlight.wake();
       options.onProgress?.(recorder.progress());
@@ -310,6 +330,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
       window: options.window ?? WINDOW,
       feed: new RowFeed(rows, grid.slots * grid.rowsPerSlot),
       recorder,
+      mostRows: options.mostRows,
       signal: options.signal,
       ...(peers && { peers, begin: beginOf(this.facts()) }),
     });
@@ -343,16 +364,16 @@ export class Engine implements GenerationSource, AsyncDisposable {
     if (part && !peers) throw new UsageError('peers: found none, expected a source and a sink: this engine has a part of the layers only');
   }
 
-  private recorder(schedule: string, { onProgress, onTrace }: Pick<RunOptions, 'onProgress' | 'onTrace'>): RunRecorder {
-    const { grid, threads, precision, compressWeights, compressCache, sparseAttention } = this.settled;
+  private recorder(schedule: string, { onProgress, onTrace, pipeline }: Pick<RunOptions, 'onProgress' | 'onTrace' | 'pipeline'>): RunRecorder {
+    const { grid, rowsPerSlot, threads, precision, compressWeights, compressCache, sparseAttention } = this.settled;
+    const block = { batchSize: rowsPerSlot, batches: grid.slots, tokensPerSquare: grid.tokensPerSquare, ...this.placement, compressWeights, compressCache, cpuAttention: true, threads };
     return new RunRecorder({
       model: this.source.path,
-      policy: {
-        schedule, batchSize: grid.rowsPerSlot, batches: grid.slots, tokensPerSquare: grid.tokensPerSquare, ...this.placement,
-        compressWeights, compressCache, sparseAttention, cpuAttention: true, threads, precision,
-      },
+      policy: { schedule, ...block, sparseAttention, precision },
       loadSeconds: this.loadSeconds,
       memory: () => this.memory(),
+      lengths: this.outlook.drift,
+      outlook: (totals) => this.outlook.of({ block, schedule, totals, ownStages: pipeline !== undefined }),
       onProgress,
       onTrace,
     });
@@ -373,27 +394,13 @@ export class Engine implements GenerationSource, AsyncDisposable {
 
   private checkOptions(options: RunOptions): void {
     if (this.closing) throw new UsageError('the engine is closed');
-    try {
-      checkSampling(options);
-    } catch (error) {
-      throw error instanceof RowError ? new UsageError(error.message) : error;
-    }
-    const { logprobs, order, window } = options;
-    const most = this.source.decoder.vocabularySize;
-    if (logprobs !== undefined && !(Number.isSafeInteger(logprobs) && logprobs >= 0 && logprobs <= most)) {
-      throw new UsageError(`logprobs: found ${logprobs}, expected a whole number from 0 to ${most}, the vocabulary`);
-    }
-    if (order !== undefined && !['input', 'completion'].includes(order)) {
-      throw new UsageError(`order: found ${JSON.stringify(order)}, expected input or completion`);
-    }
-    if (window !== undefined && !(Number.isSafeInteger(window) && window >= 1)) {
-      throw new UsageError(`window: found ${window}, expected a whole number of at least 1`);
-    }
+    checkRunOptions(options, this.source.decoder.vocabularySize);
   }
 }
 
 interface StartOptions {
   readonly schedule: Schedule;
+  readonly mostRows?: (() => number) | undefined;
   readonly window?: number;
   readonly peers?: Peers;
   readonly signal?: AbortSignal | undefined;

@@ -1,4 +1,9 @@
 import type { InstructionSet } from './bindings/Addon.js';
+import type { EnginePlan } from './engine/EnginePlan.js';
+import type { HardwareProfile } from './engine/policy/HardwareProfile.js';
+import type { Policy, ScheduleName } from './engine/policy/Policy.js';
+import type { ProfileProgress } from './engine/profile/profileMachine.js';
+import type { ExpectedRows } from './ExpectedRows.js';
 import type { LayerRange } from './model/partOf.js';
 import type { WeightCompression } from './model/compressBindings.js';
 import type { Tokenizer } from './model/Tokenizer.js';
@@ -16,15 +21,27 @@ export interface EngineOptions {
   /** `default`: activations rounded to 8 bits for products with quantised weights; `float32`: all in float32, for checking, slower. */
   readonly precision?: 'default' | 'float32';
   /**
-   * Stores matrices in fewer bits than their file has: `8bit` in groups of 32; `4bit` in groups of 64 with scale and minimum, embeddings and head at 8 bits.
-   * Vectors and routers keep their precision, and so does what has as few bits in the file. Default `none`.
+   * How many rows share a pass, in which order, and what lives where. `auto` plans for this machine, this model and `expectedRows`, by lossless means alone:
+   * it measures the machine once (seconds; kept for the next time), and not at all for models or jobs so small that it could not pay. `default`: one batch of 64
+   * rows, everything in memory if it fits. A policy is what `choosePolicy` finds and `plan --json` prints. Options given beside it override it. Default `auto`.
    */
-  readonly compressWeights?: WeightCompression;
+  readonly policy?: 'auto' | 'default' | Policy;
+  /** The machine to plan for. Default `this`: measured, or what was measured before. */
+  readonly hardware?: HardwareProfile | 'this';
+  /** The rows that are to come, or a way to find out, called with the model's tokenizer. Default, also where it finds nothing: many, of 384 and 128 tokens. */
+  readonly expectedRows?: ExpectedRows | ((tokenizer: Tokenizer) => Promise<ExpectedRows | undefined>);
+  /** The order of the work, where a run does not say. Default: `diagonal`, or what the policy says. */
+  readonly schedule?: ScheduleName;
+  /**
+   * Stores matrices in fewer bits than their file has: `8bit` in groups of 32; `4bit` in groups of 64 with scale and minimum, embeddings and head at 8 bits.
+   * Vectors and routers keep their precision, and so does what has as few bits in the file. `auto`: whatever is fastest. Default `none`.
+   */
+  readonly compressWeights?: WeightCompression | 'auto';
   /**
    * Keys and values rounded to so many bits, in groups of 64 elements with a scale and a minimum each: the cache takes 4.5 or 8.5 bits an element instead
-   * of 16 (32 with precision `float32`). Changes results. Default `none`.
+   * of 16 (32 with precision `float32`). Changes results. `auto`: whatever is fastest. Default `none`.
    */
-  readonly compressCache?: 'none' | '8bit' | '4bit';
+  readonly compressCache?: 'none' | '8bit' | '4bit' | 'auto';
   /**
    * Each generated token takes the values of this share of the tokens before it, those that score highest; prompts are dense, texts that are scored are
    * not. Above 0, at most 1. Changes results. Default 1: all.
@@ -43,7 +60,7 @@ export interface EngineOptions {
   /** Most tokens in one square; longer prompts are computed in chunks. Default: chosen from the model. */
   readonly tokensPerSquare?: number;
   /**
-   * Tokens of a usual row, prompt and answer. While something streams from disk, the cache of a full block is provided for rows of this length,
+   * Tokens of a usual row, prompt and answer, where `expectedRows` does not say. While something streams from disk, the cache of a full block is provided for rows of this length,
    * and memory beyond it keeps weights; longer rows are admitted as memory comes free. Or a way to find
    * out, called with the model's tokenizer. Default, also where it finds nothing: 512.
    */
@@ -69,6 +86,10 @@ export interface EngineOptions {
   readonly disk?: string;
   /** Most space that all of it may take there. Default: what is free. */
   readonly diskMemory?: Size;
+  /** Called while this machine is measured, for the first plan on it. */
+  readonly onProfile?: (progress: ProfileProgress) => void;
+  /** Called when it is settled by which plan the model will be opened. */
+  readonly onPlan?: (plan: EnginePlan) => void;
   /** Called while a model that does not fit is repacked. */
   readonly onRepack?: (bytes: number, totalBytes: number) => void;
   /** Called while the weights are loaded. */

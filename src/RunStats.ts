@@ -1,3 +1,7 @@
+import type { EnginePlan } from './engine/EnginePlan.js';
+import type { PredictedRun } from './engine/predictRun.js';
+import type { Replan } from './engine/WorkloadDrift.js';
+
 /** A view on a run that is under way. */
 export interface Progress {
   readonly rowsDone: number;
@@ -25,7 +29,10 @@ export interface RunStats {
   readonly queues: Readonly<Record<string, { readonly busySeconds: number; readonly tasks: number; readonly bytes: number }>>;
   readonly memory: Readonly<Record<string, { readonly capacityBytes: number; readonly peakBytes: number }>>;
   readonly residentPeakBytes: number;
-  readonly predicted?: Readonly<Record<string, unknown>>;
+  /** What the cost model says of a run like this one, by the machine's profile; left out where the machine was not measured, and for schedules of one's own. */
+  readonly predicted?: PredictedRun;
+  /** How the policy came about; `replans`: changes because rows turned out longer or shorter than planned, those of earlier runs of the engine included. */
+  readonly plan?: Pick<EnginePlan, 'origin' | 'why'> & { readonly replans: readonly Replan[] };
   /** The JavaScript thread's own work for the run. */
   readonly orchestration: { readonly seconds: number; readonly fractionOfWall: number };
 }

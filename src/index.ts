@@ -3,6 +3,10 @@
 // Engine
 export { Engine, type Perplexity, type RowSource } from './Engine.js';
 export type { EngineOptions } from './EngineOptions.js';
+export type { EnginePlan } from './engine/EnginePlan.js';
+export type { ExpectedRows } from './ExpectedRows.js';
+export type { PredictedRun } from './engine/predictRun.js';
+export type { Replan } from './engine/WorkloadDrift.js';
 export { WEIGHT_COMPRESSIONS, type WeightCompression } from './model/compressBindings.js';
 export type { FollowOptions, Generation, GenerationSource, RunOptions } from './engine/rows/Generation.js';
 export type { Progress, RunStats, TraceEvent } from './RunStats.js';
@@ -73,6 +77,7 @@ export { parsePolicy, type BlockChoice, type Compression, type Policy, type Sche
 export { parseHardware, type HardwareProfile } from './engine/policy/HardwareProfile.js';
 export type { ModelShape } from './engine/policy/ModelShape.js';
 export type { Workload } from './engine/policy/Workload.js';
+export { chooseBlock, type SettledShares } from './engine/policy/chooseBlock.js';
 export { profileMachine, type ProfileOptions, type ProfileProgress } from './engine/profile/profileMachine.js';
 export { cachedProfile, refreshProfile } from './engine/profile/cachedProfile.js';
 export { readHardware } from './engine/profile/readHardware.js';

@@ -26,6 +26,7 @@ test('exports these names and no others', () => {
     'blockGain',
     'cachedProfile',
     'checkJobFiles',
+    'chooseBlock',
     'choosePolicy',
     'closedForm',
     'closedFormBytes',

@@ -58,7 +58,7 @@ async function bench(flags: BenchFlags, context: CommandContext): Promise<void> 
       const share = Math.max(1, (deadline - performance.now()) / 1000 / (sizes.length - at));
       const work: BenchWork = { batchSize, promptTokens, maxNewTokens, vocabularySize: decoder.vocabularySize, seconds: share };
       try {
-        results.push(await benchBatch(engineOptions(flags, model), work, signal));
+        results.push(await benchBatch({ ...engineOptions(flags, model), policy: 'default' }, work, signal));
       } catch (error) {
         // A batch that is too big for the memory is an answer, unless the smallest is.
         if (!(error instanceof MemoryBudgetError) || at === 0) throw error;

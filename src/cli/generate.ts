@@ -3,17 +3,16 @@ import type { CommandContext } from './CommandContext.js';
 import { EXIT } from './exitCodes.js';
 import { addEngineFlags, addModelFlag, engineOptions, type EngineFlags } from './flags/modelFlags.js';
 import { path } from './flags/parsers.js';
-import { addMemoryFlags, addPlanFlags, planOptions, scheduleOf, type PlanFlags } from './flags/planFlags.js';
-import { readPolicyFile } from './flags/policyFile.js';
+import { addMemoryFlags, addPlanFlags, planOptions, type PlanFlags } from './flags/planFlags.js';
 import { addSamplingFlags, type SamplingFlags } from './flags/samplingFlags.js';
-import { describeRun, rowProgress } from './generateReport.js';
+import { expectedRows } from './expectedRows.js';
+import { describeEnginePlan, describeRun, rowProgress } from './generateReport.js';
 import { checkJobFiles, Engine, Job, readModel, readRows, serialPipeline, type EngineOptions, type GenerateOptions, type JobOptions, type JobSummary, type RunStats, type Tokenizer } from './library.js';
-import { pulledModel, showLoading } from './openModel.js';
+import { pulledModel, showLoading, showProfiling } from './openModel.js';
 import { ProgressMeter, type ProgressMode } from './ProgressMeter.js';
 import { checkReportPaths, writeStats } from './reportFiles.js';
 import { TraceFile } from './TraceFile.js';
 import { addSwitch, requireFlags } from './flags/commandFlags.js';
-import { usualRowTokens } from './usualRowTokens.js';
 
 interface GenerateFlags extends EngineFlags, SamplingFlags, PlanFlags {
   readonly input: string;
@@ -41,7 +40,7 @@ export function addGenerate(program: Command, context: CommandContext): void {
   addSwitch(command, '--carry-fields', "other fields of a row go into its result's `row`");
   addSamplingFlags(command);
   addEngineFlags(command);
-  addMemoryFlags(command);
+  addMemoryFlags(command, true);
   addPlanFlags(command);
   command.optionsGroup('Job:');
   addSwitch(command, '--resume', 'go on with an output that exists: its rows are not done again');
@@ -71,7 +70,7 @@ async function generate(flags: GenerateFlags, context: CommandContext): Promise<
   let trace: TraceFile | undefined;
   let stats: RunStats | undefined;
   try {
-    const policy = flags.policy === 'auto' ? undefined : await readPolicyFile(flags.policy);
+    const planned = await planOptions(flags);
     const model = await pulledModel(flags.model, context.signal, meter);
     const { files: modelFiles } = await readModel(model);
     const options: GenerateOptions = {
@@ -83,15 +82,32 @@ async function generate(flags: GenerateFlags, context: CommandContext): Promise<
       },
       ...(flags.trace === undefined ? {} : { onTrace: (event) => trace?.add(event) }),
     };
-    const settings: EngineOptions = { ...planOptions(flags, policy), ...engineOptions(flags, model) };
-    job = await Job.open({ ...jobOptions(flags), identity: identityOf(settings), modelFiles, generate: options });
-    const rowTokens = (tokenizer: Tokenizer): Promise<number | undefined> => usualRowTokens(flags.input, flags.inputFormat, options, tokenizer);
-    engine = await Engine.open({ ...settings, ...(flags.input !== '-' && { rowTokens }), signal: context.signal, onLoad: showLoading(meter), onRepack: showLoading(meter, 'repacking for disk') });
+    const settings: EngineOptions = { ...planned, ...engineOptions(flags, model) };
+    const openEngine = (rows: number | undefined): Promise<Engine> => Engine.open({
+      ...settings,
+      ...(flags.input !== '-' && { expectedRows: (tokenizer: Tokenizer) => expectedRows(flags.input, flags.inputFormat, options, tokenizer, rows) }),
+      signal: context.signal,
+      onProfile: showProfiling(meter, context),
+      onPlan: (plan) => {
+        const words = describeEnginePlan(plan);
+        if (words !== undefined) context.say(words);
+      },
+      onLoad: showLoading(meter),
+      onRepack: showLoading(meter, 'repacking for disk'),
+    });
+    const openJob = (identity: EngineOptions): Promise<Job> => Job.open({ ...jobOptions(flags), identity: identityOf(identity), modelFiles, generate: options });
+    if (settings.compressWeights === 'auto' || settings.compressCache === 'auto') {
+      // What a job's results depend on is known once it is chosen.
+      engine = await openEngine(undefined);
+      job = await openJob({ ...settings, ...engine.compression });
+    } else {
+      job = await openJob(settings);
+      engine = await openEngine(job.totalRows === undefined ? undefined : job.totalRows - job.keptRows);
+    }
     if (flags.trace !== undefined) trace = new TraceFile(flags.trace);
     const start = performance.now();
-    const schedule = scheduleOf(flags, policy);
     const running = engine;
-    const summary = await job.run({ generate: (rows, rowsOptions) => running.generate(rows, { ...rowsOptions, schedule, ...(flags.overlap === 'off' && { pipeline: serialPipeline }) }) });
+    const summary = await job.run({ generate: (rows, rowsOptions) => running.generate(rows, { ...rowsOptions, ...(flags.overlap === 'off' && { pipeline: serialPipeline }) }) });
     meter.stop();
     context.say(describeRun(summary, stats, (performance.now() - start) / 1000));
     context.exitCode = hasErrors(summary) ? EXIT.rowErrors : EXIT.fine;
@@ -121,7 +137,9 @@ function rowOptions(flags: GenerateFlags): GenerateOptions {
 }
 
 /** What of the engine's options changes results: a job goes on with the same only. */
-function identityOf({ precision, compressWeights = 'none', compressCache = 'none', sparseAttention = 1 }: EngineOptions): Readonly<Record<string, unknown>> {
+function identityOf({ policy, precision, sparseAttention = 1, ...flags }: EngineOptions): Readonly<Record<string, unknown>> {
+  const file = typeof policy === 'object' ? policy : undefined;
+  const { compressWeights = file?.compressWeights ?? 'none', compressCache = file?.compressCache ?? 'none' } = flags;
   return { precision, ...(compressWeights !== 'none' && { compressWeights }), ...(compressCache !== 'none' && { compressCache }), ...(sparseAttention < 1 && { sparseAttention }) };
 }
 

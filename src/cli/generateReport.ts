@@ -1,5 +1,5 @@
 import { formatDuration, type ProgressState } from './ProgressMeter.js';
-import type { JobSummary, Progress, RunStats } from './library.js';
+import type { EnginePlan, JobSummary, Progress, RunStats } from './library.js';
 
 /**
  * What the progress bar of `generate` shows.
@@ -15,7 +15,7 @@ export function rowProgress(progress: Progress, total: number | undefined, kept:
   return { done: kept + now, total, words: parts.join(', ') };
 }
 
-/** The last line of `generate`: `40 rows (2 with an error), 3210 tokens in 12.3 s, 261 tokens/s`. */
+/** The last line of `generate`: `40 rows (2 with an error), 3210 tokens in 12.3 s, 261 tokens/s (predicted: 270, 3% more)`. */
 export function describeRun(summary: JobSummary, stats: RunStats | undefined, seconds: number): string {
   const { done, failed, kept, keptFailed } = summary;
   const rows = `${done} ${done === 1 ? 'row' : 'rows'}${failed > 0 ? ` (${failed} with an error)` : ''}`;
@@ -23,5 +23,25 @@ export function describeRun(summary: JobSummary, stats: RunStats | undefined, se
   if (stats === undefined) return `${rows}${before}, ${seconds.toFixed(1)} s`;
   const { generated } = stats.tokens;
   const load = stats.seconds.load > 0 ? ` (and ${stats.seconds.load.toFixed(1)} s to load)` : '';
-  return `${rows}${before}, ${generated} tokens in ${seconds.toFixed(1)} s${load}, ${stats.tokensPerSecond.generated.toFixed(1)} tokens/s`;
+  return `${rows}${before}, ${generated} tokens in ${seconds.toFixed(1)} s${load}, ${stats.tokensPerSecond.generated.toFixed(1)} tokens/s${predicted(stats)}`;
+}
+
+function predicted({ predicted: run, tokensPerSecond }: RunStats): string {
+  if (run === undefined || !(tokensPerSecond.generated > 0)) return '';
+  const percent = Math.round(100 * (run.tokensPerSecond / tokensPerSecond.generated - 1));
+  const words = percent === 0 ? 'the same' : `${Math.abs(percent)}% ${percent > 0 ? 'more' : 'less'}`;
+  return ` (predicted: ${run.tokensPerSecond.toPrecision(3)}, ${words})`;
+}
+
+/**
+ * A line on the plan, where there is something to say: `plan: diagonal, 2 x 64 rows, weights 40% on disk; 12.3 tokens/s expected`.
+ * @returns undefined where the defaults stay as they are
+ */
+export function describeEnginePlan({ origin, why, policy, predicted: expected, recommended = [] }: EnginePlan): string | undefined {
+  if (why !== undefined) return `nothing was planned (${why}): the defaults stay`;
+  if (origin !== 'auto' || policy === undefined) return undefined;
+  const onDisk = (['weights', 'cache', 'activations'] as const).filter((kind) => policy[kind].disk > 0).map((kind) => `, ${Math.round(100 * policy[kind].disk)}% of ${kind} on disk`);
+  const compressed = [policy.compressWeights === 'none' ? '' : `, ${policy.compressWeights} weights`, policy.compressCache === 'none' ? '' : `, ${policy.compressCache} cache`];
+  const advice = recommended.slice(0, 1).map(({ change, factor }) => `; ${change} would be ${factor.toFixed(1)} times as fast, and change results a little`);
+  return [`plan: ${policy.schedule}, ${policy.batches} x ${policy.batchSize} rows`, ...onDisk, ...compressed, ...(expected ? [`; ${expected.tokensPerSecond.toPrecision(3)} tokens/s expected`] : []), ...advice].join('');
 }

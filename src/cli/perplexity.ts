@@ -54,7 +54,7 @@ async function perplexity(flags: PerplexityFlags, context: CommandContext): Prom
     if (tokens.length < least) {
       throw new JobFileError(flags.text, `found ${tokens.length} tokens, expected at least ${least}: ${least === 2 ? 'the first is' : `the first ${least - 1} are`} not scored`);
     }
-    const engine = await Engine.open({ ...engineOptions(flags, model), signal, onLoad: showLoading(meter) });
+    const engine = await Engine.open({ ...engineOptions(flags, model), policy: 'default', signal, onLoad: showLoading(meter) });
     try {
       meter.stop();
       const result = await engine.perplexity(tokens, { window: flags.window, promptTokens: flags.promptTokens, signal });

@@ -2,7 +2,7 @@ import { Option, type Command } from 'commander';
 import type { CommandContext } from './CommandContext.js';
 import { addSwitch, requireFlags } from './flags/commandFlags.js';
 import { path, size, wholeNumber } from './flags/parsers.js';
-import { readPolicyFile } from './flags/policyFile.js';
+import { readPolicyFile } from './flags/readPolicyFile.js';
 import {
   planCurves, planDocument, readHardware, readModelShape, simulatePlan, UsageError, writeFileAtomic,
   type Compression, type PlanRequest, type Policy,

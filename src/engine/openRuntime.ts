@@ -2,6 +2,7 @@ import type { Addon, NativeRuntime, RuntimeBytes, RuntimeOptions } from '../bind
 import { loadAddon } from '../bindings/loadAddon.js';
 import { nativeCall } from '../bindings/nativeCall.js';
 import type { EngineOptions } from '../EngineOptions.js';
+import type { ExpectedRows } from '../ExpectedRows.js';
 import { MemoryBudgetError } from '../errors/MemoryBudgetError.js';
 import { compressBindings } from '../model/compressBindings.js';
 import type { ModelSource } from '../model/ModelSource.js';
@@ -12,12 +13,15 @@ import { planSpill, type SpillPlan } from './memory/planSpill.js';
 import { planStreaming } from './memory/planStreaming.js';
 import { placePages } from './memory/rowPlacement.js';
 import { openWeightStore, type WeightStore } from './openWeightStore.js';
+import { planEngine, type PlannedEngine } from './planEngine.js';
 import { HEAP_MARGIN_BYTES, PAGE_TOKENS } from './reserves.js';
 import type { Grid } from './schedules/Square.js';
 import { settleOptions, type Settings } from './settleOptions.js';
 
 /** What was decided for an engine: the grid of its runs, and where its weights, KV cache and hidden states are. */
 export interface SettledOptions extends Settings {
+  readonly planned: PlannedEngine;
+  /** Places for rows: in a batch there may be more than are planned, for the case that rows turn out shorter. */
   readonly grid: Grid;
   readonly cache: RuntimeOptions['cache'];
   /** The part of the cache that lives on disk. */
@@ -43,23 +47,31 @@ export interface SettledOptions extends Settings {
 const USUAL_ROW_TOKENS = 4096;
 /** A budget must hold at least a row of this many tokens. */
 const LEAST_ROW_TOKENS = 512;
+/** A batch may come to have so many times the rows that were planned. */
+const GROWTH = 2;
 /** One layer is computed while the next one is read. */
 const WEIGHT_BUFFERS = 2;
 const COMPRESSED_CACHE = { '8bit': 'q8', '4bit': 'q4' } as const;
 
 /**
- * Settles every option, plans the memory, and opens the native runtime; its weights are not loaded yet. A model that does not fit into
- * memory is repacked, once, and its layers stream from disk.
+ * Settles every option, by a plan where there is one, plans the memory, and opens the native runtime; its weights are not loaded yet. A model that
+ * does not fit into memory is repacked, once, and its layers stream from disk.
+ * @param expected the rows that are to come, if known
  * @param rowTokens tokens of a usual row, if known
  * @throws UsageError, MemoryBudgetError, ModelFileError
  */
 export async function openRuntime(
   model: ModelSource,
-  options: EngineOptions,
+  caller: EngineOptions,
+  expected: ExpectedRows | undefined,
   rowTokens: number | undefined,
 ): Promise<{ readonly runtime: NativeRuntime; readonly settled: SettledOptions }> {
   const addon = loadAddon();
-  const settings = settleOptions(options, nativeCall(() => addon.machine()), rowTokens);
+  const machine = nativeCall(() => addon.machine());
+  const planned = await planEngine(model, caller, settleOptions(caller, machine, rowTokens), machine, expected);
+  caller.onPlan?.(planned.plan);
+  const { options } = planned;
+  const settings = settleOptions(options, machine, rowTokens);
   const source: ModelSource = { ...model, bindings: compressBindings(model.bindings, settings.compressWeights) };
   const { slots, rowsPerSlot, tokensPerSquare, capBytes, weightShare } = settings;
   const { decoder } = source;
@@ -74,11 +86,11 @@ export async function openRuntime(
   });
   const rules = { pageTokens: PAGE_TOKENS, diskShare: settings.cacheOnDisk, mostDiskPages: spill.pagesPerRow };
   const pagesOf = (tokens: number): number => placePages(within(tokens), rules).memory;
-  const plan = new RuntimePlan(addon, source, settings, spill);
+  const plan = new RuntimePlan(addon, source, settings, spill, planned);
   const demand = { capBytes, residentBytes: process.memoryUsage.rss(), leastPages: pagesOf(LEAST_ROW_TOKENS), pageBytes: plan.onePage.cache };
 
   let tooSmall: MemoryBudgetError | undefined;
-  if (weightShare === undefined || weightShare === 1) {
+  if (!planned.streams && (weightShare === undefined || weightShare === 1)) {
     try {
       const mostPages = Math.max(pagesOf(decoder.contextTokens), pagesOf(USUAL_ROW_TOKENS) * slots * rowsPerSlot);
       const { pages, reservedBytes } = planMemory({ ...demand, weightBytes: plan.onePage.weights, workingBytes: plan.workingBytes, mostPages });
@@ -122,6 +134,7 @@ class RuntimePlan {
     private readonly source: ModelSource,
     private readonly settings: Settings,
     private readonly spill: SpillPlan,
+    private readonly planned: PlannedEngine,
   ) {
     const { decoder } = source;
     this.onePage = nativeCall(() => addon.measureRuntime(this.options(1)));
@@ -150,7 +163,8 @@ class RuntimePlan {
       runtime,
       settled: {
         ...settings,
-        grid: { layers, ...(part && { part: { first: part.firstLayer, of: part.modelLayers } }), slots: settings.slots, rowsPerSlot: settings.rowsPerSlot, tokensPerSquare: settings.tokensPerSquare },
+        planned: this.planned,
+        grid: { layers, ...(part && { part: { first: part.firstLayer, of: part.modelLayers } }), slots: settings.slots, rowsPerSlot: this.mostRows, tokensPerSquare: settings.tokensPerSquare },
         cache: options.cache,
         diskCache: { pages: spill.pages, share: settings.cacheOnDisk, mostPerRow: spill.pagesPerRow },
         cacheBuffers: spill.buffers,
@@ -167,9 +181,16 @@ class RuntimePlan {
     };
   }
 
+  /** Rows that a batch may come to have. Staging buffers are made for as many as were planned, and so are plans of other people. */
+  private get mostRows(): number {
+    const { rowsPerSlot, tokensPerSquare } = this.settings;
+    const grows = this.planned.plan.origin === 'auto' && this.spill.buffers === 0;
+    return grows ? Math.max(rowsPerSlot, Math.min(GROWTH * rowsPerSlot, Math.floor(tokensPerSquare / 2))) : rowsPerSlot;
+  }
+
   private options(pages: number, weights?: RuntimeOptions['weights']): RuntimeOptions {
     const { decoder, bindings, files } = this.source;
-    const { precision, threads, instructionSet, tokensPerSquare, rowsPerSlot, disk, compressCache, sparseAttention } = this.settings;
+    const { precision, threads, instructionSet, tokensPerSquare, disk, compressCache, sparseAttention } = this.settings;
     const { pages: diskPages, buffers, bufferPages, activations } = this.spill;
     const plainCache = precision === 'float32' ? 'f32' : 'f16';
     const spills = diskPages > 0 || activations !== undefined;
@@ -177,7 +198,7 @@ class RuntimePlan {
       decoder, bindings, files, precision, threads, instructionSet,
       cache: { type: compressCache === 'none' ? plainCache : COMPRESSED_CACHE[compressCache], pageTokens: PAGE_TOKENS, pages },
       ...(sparseAttention < 1 && { sparseAttention }),
-      limits: { tokensPerSquare, rowsPerSquare: rowsPerSlot },
+      limits: { tokensPerSquare, rowsPerSquare: this.mostRows },
       ...(weights && { weights }),
       ...(spills && { spill: { folder: disk, pages: diskPages, buffers, bufferPages, hiddenBytes: activations?.bytes ?? 0 } }),
     };

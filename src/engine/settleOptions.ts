@@ -5,6 +5,7 @@ import { UsageError } from '../errors/UsageError.js';
 import { WEIGHT_COMPRESSIONS, type WeightCompression } from '../model/compressBindings.js';
 import { userCacheFolder } from '../model/pull/cacheFolder.js';
 import { parseBytes } from '../units.js';
+import { SCHEDULE_NAMES, type ScheduleName } from './policy/Policy.js';
 
 /** An engine's options, checked, with every default filled in that does not depend on the model's size. */
 export interface Settings {
@@ -15,6 +16,8 @@ export interface Settings {
   readonly sparseAttention: number;
   readonly threads: number;
   readonly instructionSet: InstructionSet;
+  /** Of runs that bring none of their own. */
+  readonly schedule: ScheduleName;
   readonly slots: number;
   readonly rowsPerSlot: number;
   readonly tokensPerSquare: number;
@@ -32,7 +35,8 @@ export interface Settings {
   readonly diskBytes: number;
 }
 
-const BATCH_SIZE = 64;
+/** Rows of a batch where nobody says otherwise. */
+export const DEFAULT_BATCH_SIZE = 64;
 const TOKENS_PER_SQUARE = 512;
 const STREAMED_ROW_TOKENS = 512;
 const INSTRUCTION_SETS: readonly InstructionSet[] = ['scalar', 'avx2', 'avx512'];
@@ -44,18 +48,21 @@ export function settleOptions(options: EngineOptions, machine: MachineFacts, row
   }
   const precision = options.precision ?? 'default';
   if (!['default', 'float32'].includes(precision)) throw new UsageError(`precision: found ${JSON.stringify(precision)}, expected default or float32`);
-  const compressWeights = options.compressWeights ?? 'none';
+  // Nobody has chosen yet: none, until somebody does.
+  const compressWeights = options.compressWeights === undefined || options.compressWeights === 'auto' ? 'none' : options.compressWeights;
   if (!WEIGHT_COMPRESSIONS.includes(compressWeights)) {
-    throw new UsageError(`compressWeights: found ${JSON.stringify(compressWeights)}, expected one of ${WEIGHT_COMPRESSIONS.join(', ')}`);
+    throw new UsageError(`compressWeights: found ${JSON.stringify(compressWeights)}, expected one of ${WEIGHT_COMPRESSIONS.join(', ')}, auto`);
   }
-  const compressCache = options.compressCache ?? 'none';
-  if (!['none', '8bit', '4bit'].includes(compressCache)) throw new UsageError(`compressCache: found ${JSON.stringify(compressCache)}, expected none, 8bit or 4bit`);
+  const compressCache = options.compressCache === undefined || options.compressCache === 'auto' ? 'none' : options.compressCache;
+  if (!['none', '8bit', '4bit'].includes(compressCache)) throw new UsageError(`compressCache: found ${JSON.stringify(compressCache)}, expected none, 8bit, 4bit or auto`);
   const sparseAttention = options.sparseAttention ?? 1;
   if (typeof sparseAttention !== 'number' || !(sparseAttention > 0 && sparseAttention <= 1)) {
     throw new UsageError(`sparseAttention: found ${JSON.stringify(sparseAttention)}, expected a number above 0 and at most 1`);
   }
+  const schedule = options.schedule ?? 'diagonal';
+  if (!SCHEDULE_NAMES.includes(schedule)) throw new UsageError(`schedule: found ${JSON.stringify(schedule)}, expected one of ${SCHEDULE_NAMES.join(', ')}`);
   const threads = whole('threads', options.threads, machine.processors, 1024);
-  const rowsPerSlot = whole('batchSize', options.batchSize, BATCH_SIZE, 4096);
+  const rowsPerSlot = whole('batchSize', options.batchSize, DEFAULT_BATCH_SIZE, 4096);
   return {
     precision,
     compressWeights,
@@ -63,6 +70,7 @@ export function settleOptions(options: EngineOptions, machine: MachineFacts, row
     sparseAttention,
     threads,
     instructionSet: instructionSetOf(options, machine),
+    schedule,
     slots: whole('batches', options.batches, 1, 256),
     rowsPerSlot,
     tokensPerSquare: whole('tokensPerSquare', options.tokensPerSquare, Math.max(TOKENS_PER_SQUARE, rowsPerSlot), 65_536),

@@ -22,7 +22,7 @@ describe('--help', () => {
     expect(code).toBe(0);
     const flags = [
       'model', 'input', 'output', 'input-format', 'max-new-tokens', 'temperature', 'top-p', 'top-k', 'min-p', 'repetition-penalty', 'seed', 'stop',
-      'ignore-eos', 'logprobs', 'escape-special-tokens', 'precision', 'gpu-memory', 'cpu-memory', 'disk', 'disk-memory', 'policy', 'schedule',
+      'ignore-eos', 'logprobs', 'escape-special-tokens', 'precision', 'gpu-memory', 'cpu-memory', 'disk', 'disk-memory', 'policy', 'hardware', 'schedule',
       'batch-size', 'batches', 'compress-weights', 'compress-cache', 'sparse-attention', 'overlap', 'threads', 'device', 'resume', 'order', 'stats',
       'trace', 'progress', 'carry-fields', 'retry-errors', 'overwrite',
     ];
@@ -70,15 +70,13 @@ describe('wrong usage: exit 1, and nothing is read or written', () => {
     ['--min-p', '2'], ['--repetition-penalty', '0'], ['--seed', '-1'], ['--seed', '99999999999999999999'], ['--stop', ''], ['--logprobs', '-1'],
     ['--input-format', 'csv'], ['--precision', 'float16'], ['--order', 'random'], ['--progress', 'yes'], ['--device', 'tpu'], ['--threads', '0'],
     ['--batch-size', '0'], ['--batches', '1000'], ['--cpu-memory', '1 apple'], ['--cpu-memory', '0'], ['--schedule', 'spiral'],
-    ['--compress-cache', '2bit'], ['--sparse-attention', '0'], ['--sparse-attention', '1.5'], ['--sparse-attention', 'on'],
+    ['--compress-cache', '2bit'], ['--compress-weights', '3bit'], ['--sparse-attention', '0'], ['--sparse-attention', '1.5'], ['--sparse-attention', 'on'],
   ])('%s %j', async (flag, value) => {
     expect(await refused(generate(flag, value))).toContain(`option '${flag}`);
   });
 
   test.each([
     ['--gpu-memory', '4GiB', 'Nothing is computed on a GPU so far; available: 0'],
-    ['--compress-weights', 'auto', 'Nothing chooses a compression so far; available: none, 8bit, 4bit'],
-    ['--compress-cache', 'auto', 'available: none, 4bit, 8bit'],
   ])('%s %s asks for what is not there, and is told what is', async (flag, value, words) => {
     expect(await refused(generate(flag, value))).toContain(words);
   });

@@ -9,7 +9,7 @@ export interface ModelFlags {
 
 export interface EngineFlags extends ModelFlags, CacheFlags {
   readonly precision: 'default' | 'float32';
-  readonly compressWeights?: WeightCompression;
+  readonly compressWeights?: WeightCompression | 'auto';
   readonly cpuMemory?: number;
   readonly disk?: string;
   readonly diskMemory?: number;

@@ -16,6 +16,8 @@ export type { StageContext, StageTask } from './StageContext.js';
 export interface RunSetup<Result> extends SquareRunSetup {
   readonly schedule: Schedule;
   readonly feed: RowFeed<Result>;
+  /** Most rows that may be under way together, at any time. Default: as many as the grid has places. */
+  readonly mostRows?: (() => number) | undefined;
   /** What the run tells its peers about itself; given where there are some. */
   readonly begin?: BeginMessage | undefined;
 }
@@ -203,10 +205,12 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
 
   /** Takes waiting rows for which there are places and memory, in order of arrival. */
   private admit(): AdmittedRow[] {
-    const { feed, schedule, device, id } = this.setup;
+    const { feed, schedule, device, id, mostRows } = this.setup;
     const admitted: AdmittedRow[] = [];
-    const free = schedule.free(this.scheduleState, this.ended);
-    if (free === 0 || !feed.peek()) return admitted;
+    const places = schedule.free(this.scheduleState, this.ended);
+    const taken = this.grid.slots * this.grid.rowsPerSlot - places;
+    const free = mostRows ? Math.min(places, mostRows() - taken) : places;
+    if (free <= 0 || !feed.peek()) return admitted;
     // The last rows of a block are through for the schedule, but still hold their pages: a block that began now would begin small.
     if (schedule.steady === 'blocks' && this.live.size > 0) return admitted;
     const admission = this.pages.admission(Math.min(free, feed.remaining));
@@ -222,9 +226,9 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
       this.live.set(row, { row: waiting, pages, uses: 0, ended: false, forgotten: false });
       device.openRow(id, row, sequence, pages);
       this.boundary?.post({ kind: 'open', row, sequence, newTokens });
-      const taken = { row, promptTokens, newTokens };
-      this.checker.admit(taken);
-      admitted.push(taken);
+      const coming = { row, promptTokens, newTokens };
+      this.checker.admit(coming);
+      admitted.push(coming);
       this.setup.recorder.prompt(promptTokens);
     }
     return admitted;

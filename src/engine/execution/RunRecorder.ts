@@ -1,4 +1,5 @@
 import type { Progress, RunStats, TraceEvent } from '../../RunStats.js';
+import type { RunTotals } from '../predictRun.js';
 import { residentPeakBytes } from './residentPeakBytes.js';
 import { QUEUE_NAMES, type QueueName, type TaskEvent } from './Task.js';
 
@@ -12,6 +13,10 @@ export interface RecorderSetup {
   readonly loadSeconds: number;
   /** Bytes in use and capacity of each tier, now. */
   readonly memory: () => MemoryUse;
+  /** What was expected of a run with these rows. */
+  readonly outlook?: ((totals: RunTotals) => Pick<RunStats, 'predicted' | 'plan'>) | undefined;
+  /** Told how long rows are: prompts when they come in, answers when they end. */
+  readonly lengths?: { prompt(tokens: number): void; ended(newTokens: number): void } | undefined;
   readonly onProgress?: ((progress: Progress) => void) | undefined;
   readonly onTrace?: ((event: TraceEvent) => void) | undefined;
 }
@@ -85,6 +90,7 @@ export class RunRecorder {
   /** A row was admitted, with so many tokens; its memory has been taken. */
   prompt(tokens: number): void {
     this.promptTokens += tokens;
+    this.setup.lengths?.prompt(tokens);
     this.traceMemory();
   }
 
@@ -93,10 +99,14 @@ export class RunRecorder {
     this.generatedTokens++;
   }
 
-  /** A row ended. */
-  row(failed: boolean): void {
-    if (failed) this.failed++;
-    else this.done++;
+  /** A row ended, with so many new tokens. */
+  row(failed: boolean, newTokens = 0): void {
+    if (failed) {
+      this.failed++;
+      return;
+    }
+    this.done++;
+    this.setup.lengths?.ended(newTokens);
   }
 
   /** How many rows are being generated now. */
@@ -142,6 +152,7 @@ export class RunRecorder {
       queues: Object.fromEntries(this.queues),
       memory: Object.fromEntries(Object.entries(memory).map(([tier, { capacityBytes, peakBytes }]) => [tier, { capacityBytes, peakBytes }])),
       residentPeakBytes: residentPeakBytes(),
+      ...this.setup.outlook?.({ rows: this.done, promptTokens: this.promptTokens, newTokens: this.generatedTokens }),
       orchestration: { seconds: this.ownSeconds, fractionOfWall: wall > 0 ? this.ownSeconds / wall : 0 },
     };
   }

@@ -37,6 +37,8 @@ export interface MemoryTerm {
 export interface BlockCost {
   readonly phases: readonly PhaseCost[];
   readonly memory: readonly MemoryTerm[];
+  /** Bytes that a run takes beside what it needs, where there is room. */
+  readonly spareBytes?: Readonly<Partial<Record<TierName, number>>>;
   /** Shares that are settled before the search. */
   readonly fixed: Readonly<Partial<Record<PlacementVariable, number>>>;
   /** New tokens that the phases' time pays for. */

@@ -23,6 +23,8 @@ export interface ModelShape {
   readonly rotaryElements: number;
   /** Most layer weights are of this type. */
   readonly weightType: WeightType;
+  /** Of the head, which is often kept more precisely. Default: as the layers. */
+  readonly headWeightType?: WeightType | undefined;
   /** One layer, all its matrices, norms and biases. */
   readonly layerWeightBytes: number;
   /** Embeddings, head, final norm: always in memory. */
@@ -78,7 +80,9 @@ export function shapeOfModel({ decoder, bindings }: { readonly decoder: DecoderS
     }
   }
   const [weightType] = [...bytesByType].sort((a, b) => b[1] - a[1])[0] ?? ['F16' as const];
-  return { ...sizes(decoder, name, weightType), layerWeightBytes: inLayers / decoder.layers, globalWeightBytes: elsewhere };
+  // A tied head is the table of embeddings.
+  const head = bindings.find(({ role }) => role === 'head.weight') ?? bindings.find(({ role }) => role === 'token_embedding');
+  return { ...sizes(decoder, name, weightType), headWeightType: head?.type, layerWeightBytes: inLayers / decoder.layers, globalWeightBytes: elsewhere };
 }
 
 function sizes(decoder: DecoderSpec, name: string, weightType: WeightType): ModelShape {

@@ -25,18 +25,12 @@ const WORTH = 1.02;
 export function advise(request: PlanRequest, policy: Policy, tokensPerSecond: number): Advice[] {
   const { hardware, caps = {}, allow = {} } = request;
   const found: Advice[] = [];
-  const consider = (change: string, faster: () => number, changesResults = false): void => {
+  const consider = (change: string, faster: () => number): void => {
     const value = faster();
-    if (value > tokensPerSecond * WORTH) found.push({ change, tokensPerSecond: value, factor: value / tokensPerSecond, changesResults });
+    if (value > tokensPerSecond * WORTH) found.push({ change, tokensPerSecond: value, factor: value / tokensPerSecond, changesResults: false });
   };
   const kind = { ...allow, schedules: [policy.schedule], cpuAttention: [policy.cpuAttention], compressWeights: [policy.compressWeights], compressCache: [policy.compressCache] };
-  const best = (changed: Partial<PlanRequest>): number => {
-    try {
-      return choosePolicy({ ...request, allow: kind, ...changed }).predicted.tokensPerSecond;
-    } catch {
-      return 0; // does not fit, and so is no advice
-    }
-  };
+  const best = (changed: Partial<PlanRequest>): number => bestOf({ ...request, allow: kind, ...changed });
   for (const tier of ['gpu', 'cpu', 'disk'] as const) {
     const bytes = hardware.memory[`${tier}Bytes`];
     if (bytes <= 0 || caps[tier] === 0) continue;
@@ -53,11 +47,30 @@ export function advise(request: PlanRequest, policy: Policy, tokensPerSecond: nu
   for (const processor of ['gpu', 'cpu'] as const) {
     consider(`a ${processor.toUpperCase()} that computes twice as fast`, () => predict({ ...request, hardware: fasterProcessor(hardware, processor) }, policy).tokensPerSecond);
   }
+  return [...found, ...recommendCompression({ ...request, allow: kind }, policy, tokensPerSecond, WORTH)].sort((a, b) => b.factor - a.factor);
+}
+
+/**
+ * What 4-bit weights or a 4-bit cache would gain over a plan that has none, planned anew, the most first. Pure.
+ * @param worth factors below this are not named
+ */
+export function recommendCompression(request: PlanRequest, policy: Policy, tokensPerSecond: number, worth: number): Advice[] {
+  const found: Advice[] = [];
   for (const [what, key] of [['KV cache', 'compressCache'], ['weights', 'compressWeights']] as const) {
     if (policy[key] !== 'none') continue;
-    consider(`a 4-bit ${what}`, () => best({ allow: { ...kind, [key]: ['4bit'] } }), true);
+    const value = bestOf({ ...request, allow: { ...request.allow, [key]: ['4bit'] } });
+    if (value > tokensPerSecond * worth) found.push({ change: `a 4-bit ${what}`, tokensPerSecond: value, factor: value / tokensPerSecond, changesResults: true });
   }
   return found.sort((a, b) => b.factor - a.factor);
+}
+
+/** Tokens a second of the best plan; 0 where nothing fits, which is no advice. */
+function bestOf(request: PlanRequest): number {
+  try {
+    return choosePolicy(request).predicted.tokensPerSecond;
+  } catch {
+    return 0;
+  }
 }
 
 function fasterProcessor(hardware: HardwareProfile, which: 'gpu' | 'cpu'): HardwareProfile {

@@ -39,8 +39,11 @@ export function predictionOf(at: CostAt, cost: BlockCost, usable: Readonly<Recor
   const { seconds, ...rest } = at;
   const over = overflows(at, usable);
   const words = over.map((tier) => `${tier}: ${formatGiB(at.memoryBytes[tier])} needed, ${formatGiB(usable[tier])} usable`);
+  const { cpu } = at.memoryBytes;
+  const spare = Math.max(0, Math.min(cost.spareBytes?.cpu ?? 0, usable.cpu - cpu));
   return {
     ...rest,
+    memoryBytes: { ...at.memoryBytes, cpu: cpu + spare },
     wallSeconds: seconds,
     rows: cost.rows,
     fits: over.length === 0,

@@ -31,7 +31,7 @@ export interface OrderedResult {
 /** Who counts tokens and rows. */
 export interface RowCounter {
   token(): void;
-  row(failed: boolean): void;
+  row(failed: boolean, newTokens: number): void;
 }
 
 /** A row in the engine: its answer so far, and when it ends. */
@@ -99,7 +99,7 @@ export class ActiveRow implements RunRow<OrderedResult> {
       }
       if (stopped) reason = 'stop';
     }
-    this.counter.row(false);
+    this.counter.row(false, this.tokens.length);
     const { id, index, carry } = this.identity;
     return {
       id,

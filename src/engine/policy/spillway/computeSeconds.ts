@@ -1,4 +1,5 @@
 import type { ComputeProfile, MatmulWeights } from '../HardwareProfile.js';
+import { PAGE_TOKENS } from '../../reserves.js';
 import { attentionElements, bitsOf, cacheValues, feedForwardElements, type ModelShape } from '../ModelShape.js';
 import type { Compression } from '../Policy.js';
 
@@ -10,10 +11,23 @@ export interface ComputeSetting {
   readonly threads?: number | undefined;
   readonly compressWeights: Compression;
   readonly compressCache: Compression;
+  /** It is the CPU that computes, with our own kernels and threads. */
+  readonly isCpu: boolean;
+}
+
+/**
+ * How often a part of a layer's compute hands work to all threads and waits for the last of them; each time costs about what a task does. A GPU
+ * starts its kernels without waiting.
+ */
+const HANDOVERS = { embed: 1, project: 5, attend: 2, finish: 10, head: 4 } as const;
+
+/** What a part costs beside its work. */
+export function partSeconds({ on, isCpu }: ComputeSetting, part: keyof typeof HANDOVERS): number {
+  return on.taskSeconds * (isCpu ? HANDOVERS[part] : 1);
 }
 
 /** Which products are measured for a weight type. */
-export function matmulKind({ weightType }: ModelShape, compressed: Compression): MatmulWeights {
+export function matmulKind({ weightType }: Pick<ModelShape, 'weightType'>, compressed: Compression): MatmulWeights {
   if (compressed !== 'none') return compressed === '4bit' ? 'q4' : 'q8';
   const bits = bitsOf(weightType);
   if (bits >= 32) return 'f32';
@@ -60,13 +74,17 @@ function matmulSeconds({ on, threads = on.threads }: ComputeSetting, kind: Matmu
   return (2 * elements * tokens) / rateOnThreads(matmulFlopsPerSecond(on, kind, tokens), one, threads, on.threads);
 }
 
+/** On the CPU queries, keys and values are gone over so often: rounded, scaled, rotated, stored as pages are laid out. */
+const PROJECTED_TIMES = 7;
+
 /** Norm, query, key and value products, rotation, and storing keys and values: compressed on the way where they are. */
 export function projectSeconds(setting: ComputeSetting, tokens: number): number {
   const { on, shape } = setting;
   const { hiddenSize, heads, kvHeads, headDim } = shape;
   const kind = matmulKind(shape, setting.compressWeights);
+  const projected = setting.isCpu ? PROJECTED_TIMES * (heads + 2 * kvHeads) * headDim : 2 * heads * headDim;
   const quantise = setting.compressCache === 'none' ? 0 : (tokens * cacheValues(shape)) / on.quantiseValuesPerSecond;
-  return matmulSeconds(setting, kind, hiddenSize * headDim * (heads + 2 * kvHeads), tokens) + elementwiseSeconds(setting, tokens * (4 * hiddenSize + 2 * heads * headDim)) + quantise;
+  return matmulSeconds(setting, kind, hiddenSize * headDim * (heads + 2 * kvHeads), tokens) + elementwiseSeconds(setting, tokens * (4 * hiddenSize + projected)) + quantise;
 }
 
 /** Output product, residual sums, feed-forward block. Of a mixture every expert has its share of the tokens. */
@@ -106,16 +124,17 @@ export function decodeAttentionSeconds({ on, shape, threads = on.threads, compre
   return read + (compressCache === 'none' ? 0 : values / on.dequantiseValuesPerSecond);
 }
 
-export function prefillAttentionSeconds({ on, shape, threads = on.threads }: ComputeSetting, keys: number): number {
+/** @param keys that the tokens of prompts look at, summed; @param tokens of prompts: each looks at its last page in full */
+export function prefillAttentionSeconds({ on, shape, threads = on.threads, isCpu }: ComputeSetting, keys: number, tokens: number): number {
   const rate = rateOnThreads(on.attention.prefillFlopsPerSecond, on.oneThread?.attention.prefillFlopsPerSecond, threads, on.threads);
-  return (4 * keys * shape.heads * shape.headDim) / rate;
+  return (4 * (keys + (isCpu ? (tokens * PAGE_TOKENS) / 2 : 0)) * shape.heads * shape.headDim) / rate;
 }
 
 /** Final norm, the head's product, and looking at the logits. */
 export function headSeconds(setting: ComputeSetting, rows: number): number {
   const { on, shape } = setting;
   const { hiddenSize, vocabularySize } = shape;
-  return matmulSeconds(setting, matmulKind(shape, 'none'), hiddenSize * vocabularySize, rows) + (rows * vocabularySize) / on.sampleLogitsPerSecond;
+  return matmulSeconds(setting, matmulKind({ weightType: shape.headWeightType ?? shape.weightType }, 'none'), hiddenSize * vocabularySize, rows) + (rows * vocabularySize) / on.sampleLogitsPerSecond;
 }
 
 /** Norms, activations, sums: floats that are read and written once. */

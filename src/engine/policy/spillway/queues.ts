@@ -1,7 +1,8 @@
 import { sum, times, type Affine } from '../Affine.js';
 import type { BlockSetting } from '../CostModel.js';
 import { layerElements } from '../ModelShape.js';
-import { decodeAttentionSeconds, finishSeconds, headSeconds, prefillAttentionSeconds, projectSeconds, type ComputeSetting } from './computeSeconds.js';
+import { diskRates } from './diskRates.js';
+import { decodeAttentionSeconds, finishSeconds, headSeconds, partSeconds, prefillAttentionSeconds, projectSeconds, type ComputeSetting } from './computeSeconds.js';
 import type { Sizes } from './sizes.js';
 import type { SweepClass } from './walkRows.js';
 
@@ -16,10 +17,18 @@ export function computeSettings({ hardware, shape, block }: BlockSetting): { rea
   const { compressWeights, compressCache, threads } = block;
   const common = { shape, compressWeights, compressCache };
   return {
-    gpu: hardware.gpu && hardware.memory.gpuBytes > 0 ? { ...common, on: hardware.gpu } : undefined,
-    cpu: { ...common, on: hardware.cpu, threads },
+    gpu: hardware.gpu && hardware.memory.gpuBytes > 0 ? { ...common, on: hardware.gpu, isCpu: false } : undefined,
+    cpu: { ...common, on: hardware.cpu, threads, isCpu: true },
   };
 }
+
+/**
+ * Computing and the disk never overlap better than this share of their sum: measured where they were about as busy, with weights alone and with
+ * weights, cache and hidden states moving (bench/results, larger than memory and overlap).
+ */
+const NOT_OVERLAPPED = 0.62;
+/** Between one square and the next the threads wait for about so many times what a task costs. */
+const BETWEEN_SQUARES = 8;
 
 /** What a layer of one sweep asks of every queue: transfers by bytes, computing by tasks. */
 export function layerQueues(setting: BlockSetting, sizes: Sizes, { squares, load }: SweepClass): LayerQueues {
@@ -34,19 +43,29 @@ export function layerQueues(setting: BlockSetting, sizes: Sizes, { squares, load
   const hidden = (squares * tokens * tokenActivationBytes * (shape.layers - 1)) / shape.layers;
 
   const on = gpu ?? cpu;
-  const head = (headSeconds(on, load.sampledRows) + 2 * on.on.taskSeconds) / shape.layers;
-  const perSquare = projectSeconds(on, tokens) + finishSeconds(on, tokens) + prefillAttentionSeconds(on, load.promptKeys) + 3 * on.on.taskSeconds + head;
+  const ends = (headSeconds(on, load.sampledRows) + partSeconds(on, 'head') + partSeconds(on, 'embed')) / shape.layers;
+  const parts = partSeconds(on, 'project') + partSeconds(on, 'attend') + partSeconds(on, 'finish');
+  const perSquare = projectSeconds(on, tokens) + finishSeconds(on, tokens) + prefillAttentionSeconds(on, load.promptKeys, load.promptTokens) + parts + ends;
   const attend = squares * decodeAttentionSeconds(on, load.decodeKeys);
+  const rates = diskRates(hardware, sizes.pageBytes / shape.layers);
   const disk = {
-    'disk-read': times(1 / (links.diskReadBytesPerSecond ?? Infinity), { wn: w, cn: context, hn: hidden }),
-    'disk-write': times(1 / (links.diskWriteBytesPerSecond ?? Infinity), { cn: fresh, hn: hidden }),
+    'disk-read': { wn: w / rates.read, cn: context / rates.readPages, hn: hidden / rates.read },
+    'disk-write': { cn: fresh / rates.writePages, hn: hidden / rates.write },
   };
   const diskBytes = { wn: w, cn: context + fresh, hn: 2 * hidden };
   const memory = 1 / hardware.cpu.memoryBytesPerSecond;
   if (gpu === undefined) {
     const compute = { constant: squares * perSquare + attend };
-    // What comes from disk crosses the same memory that computing reads.
-    return { queues: { 'cpu-compute': compute, ...disk }, bounds: [sum(compute, times(memory, diskBytes)), disk['disk-read'], disk['disk-write']] };
+    const waits = { constant: squares * BETWEEN_SQUARES * on.on.taskSeconds };
+    const bounds = [
+      // What comes from disk crosses the same memory that computing reads.
+      sum(compute, waits, times(memory, diskBytes)),
+      disk['disk-read'],
+      disk['disk-write'],
+      // Queues that are about as busy wait for each other now and then.
+      times(NOT_OVERLAPPED, sum(compute, disk['disk-read'], disk['disk-write'])),
+    ];
+    return { queues: { 'cpu-compute': compute, ...disk }, bounds };
   }
   const dequantise = block.compressWeights === 'none' ? 0 : layerElements(shape) / gpu.on.dequantiseValuesPerSecond;
   const host = block.cpuAttention;

@@ -1,6 +1,6 @@
 import type { BlockCost, BlockSetting, CostModel, PhaseCost } from '../CostModel.js';
-import type { PlacementVariable } from '../Placement.js';
-import { memoryTerms, type Charges } from './memory.js';
+import type { PlacementVariable, PlacementVector } from '../Placement.js';
+import { memoryTerms, overlapBytes, type Charges } from './memory.js';
 import { layerQueues } from './queues.js';
 import { sizesOf } from './sizes.js';
 import { mergeClasses, rowsOf, slotsOf, walkRows, type SweepClass } from './walkRows.js';
@@ -16,7 +16,7 @@ export const spillwayModel: CostModel = {
     const choices = diskBytes > 0 ? [false, true] : [false];
     return choices.flatMap((spills) => choices.map((streams) => blockCost(setting, { streams, spills }, 'coarse')));
   },
-  blockAt: (setting, { wn, cn, hn }) => blockCost(setting, { streams: wn > 0, spills: cn > 0 || hn > 0 }, 'fine'),
+  blockAt: (setting, at) => blockCost(setting, { streams: at.wn > 0, spills: at.cn > 0 || at.hn > 0 }, 'fine', at),
   compressions: ['none', '8bit', '4bit'],
   shareStep: (setting) => ({ weights: 0.001, cache: 1 / sizesOf(setting).rowPages, activations: 0.001 }),
 };
@@ -51,15 +51,17 @@ function walkedOf(setting: BlockSetting): Walked {
   return result;
 }
 
-function blockCost(setting: BlockSetting, charges: Charges, detail: 'fine' | 'coarse'): BlockCost {
+function blockCost(setting: BlockSetting, charges: Charges, detail: 'fine' | 'coarse', at?: PlacementVector): BlockCost {
   const { hardware, workload, block } = setting;
   const rows = rowsOf(workload, block);
+  const live = Math.min(rows, slotsOf(block) * block.batchSize);
   return {
     // Counted when asked for: most blocks that a search looks at don't fit.
     get phases() {
       return walkedOf(setting)[detail];
     },
-    memory: memoryTerms(setting, sizesOf(setting), Math.min(rows, slotsOf(block) * block.batchSize), charges),
+    memory: memoryTerms(setting, sizesOf(setting), live, charges, at),
+    ...(at && { spareBytes: { cpu: overlapBytes(setting, sizesOf(setting), live, rows, at) } }),
     fixed: { ...(hardware.memory.gpuBytes > 0 ? {} : NO_GPU), ...(charges.streams ? {} : { wn: 0 }), ...(charges.spills ? {} : { cn: 0, hn: 0 }) },
     newTokens: rows * workload.newTokens,
     rows,
@@ -67,4 +69,5 @@ function blockCost(setting: BlockSetting, charges: Charges, detail: 'fine' | 'co
   };
 }
 
-const NO_GPU: Partial<Record<PlacementVariable, number>> = { wg: 0, cg: 0, hg: 0 };
+/** Without a GPU, hidden states are where they are computed: on disk they would free next to nothing. */
+const NO_GPU: Partial<Record<PlacementVariable, number>> = { wg: 0, cg: 0, hg: 0, hn: 0 };

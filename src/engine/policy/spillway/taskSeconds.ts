@@ -1,7 +1,9 @@
 import type { BlockSetting } from '../CostModel.js';
 import type { PlacementShares } from '../Placement.js';
-import { decodeAttentionSeconds, finishSeconds, headSeconds, prefillAttentionSeconds, projectSeconds } from './computeSeconds.js';
+import { decodeAttentionSeconds, finishSeconds, headSeconds, partSeconds, prefillAttentionSeconds, projectSeconds } from './computeSeconds.js';
+import { diskRates } from './diskRates.js';
 import { computeSettings } from './queues.js';
+import { sizesOf } from './sizes.js';
 
 /** What of a task decides how long it takes (engine/execution/Task has more). */
 export interface TimedTask {
@@ -16,29 +18,34 @@ export interface TimedTask {
 export function taskSeconds(setting: BlockSetting, placement: PlacementShares): (task: TimedTask) => number {
   const { gpu, cpu } = computeSettings(setting);
   const { links } = setting.hardware;
+  const disk = diskRates(setting.hardware, sizesOf(setting).pageBytes / setting.shape.layers);
   const rates: Readonly<Record<string, number | undefined>> = {
     'host-to-device': links.hostToDeviceBytesPerSecond,
     'device-to-host': links.deviceToHostBytesPerSecond,
-    'disk-read': links.diskReadBytesPerSecond,
-    'disk-write': links.diskWriteBytesPerSecond,
+    'disk-read': disk.read,
+    'disk-write': disk.write,
   };
   const on = gpu ?? cpu;
   const onCpu = gpu && setting.block.cpuAttention ? 1 - placement.cache.gpu : 0;
   return ({ name, part, queue, bytes, rows }) => {
+    if (name === 'load_cache' && queue === 'disk-read') return bytes / disk.readPages;
+    if (name === 'store_cache' && queue === 'disk-write') return bytes / disk.writePages;
     if (name !== 'compute') return bytes / (rates[queue] ?? Infinity);
-    let [tokens, decodeKeys, promptKeys, sampled] = [0, 0, 0, 0];
+    let [tokens, decodeKeys, promptKeys, promptTokens, sampled] = [0, 0, 0, 0, 0];
     for (const range of rows) {
       tokens += range.tokens;
       if (range.tokens === 1 && range.firstPosition > 0 && range.head === 'sample') decodeKeys += range.firstPosition + 1;
-      else promptKeys += range.tokens * range.firstPosition + (range.tokens * (range.tokens + 1)) / 2;
+      else {
+        promptKeys += range.tokens * range.firstPosition + (range.tokens * (range.tokens + 1)) / 2;
+        promptTokens += range.tokens;
+      }
       if (range.head !== 'none') sampled++;
     }
-    const { taskSeconds: fixed } = on.on;
-    if (part === 'project') return fixed + projectSeconds(on, tokens);
-    if (part === 'finish') return fixed + finishSeconds(on, tokens);
-    if (part === 'head') return fixed + headSeconds(on, sampled);
-    if (part !== 'attend') return fixed;
+    if (part === 'project') return partSeconds(on, part) + projectSeconds(on, tokens);
+    if (part === 'finish') return partSeconds(on, part) + finishSeconds(on, tokens);
+    if (part === 'head') return partSeconds(on, part) + headSeconds(on, sampled);
+    if (part !== 'attend') return partSeconds(on, 'embed');
     const host = onCpu > 0 && decodeKeys > 0 ? onCpu * (decodeAttentionSeconds(cpu, decodeKeys) + cpu.on.taskSeconds) : 0;
-    return fixed + prefillAttentionSeconds(on, promptKeys) + (1 - onCpu) * decodeAttentionSeconds(on, decodeKeys) + host;
+    return partSeconds(on, part) + prefillAttentionSeconds(on, promptKeys, promptTokens) + (1 - onCpu) * decodeAttentionSeconds(on, decodeKeys) + host;
   };
 }

@@ -1,24 +1,16 @@
-import { parsePolicy, readJsonObject, UsageError, type EngineOptions, type Policy } from '../library.js';
-
-const MOST_BYTES = 2 ** 20;
-
-/**
- * Reads a policy: what `plan --json` printed, or its `policy` alone.
- * @throws PlanFileError or another ModelFileError, naming file and field
- */
-export async function readPolicyFile(path: string): Promise<Policy> {
-  const document = await readJsonObject(path, MOST_BYTES);
-  return parsePolicy(document['policy'] ?? document, path);
-}
+import type { EngineOptions } from '../EngineOptions.js';
+import { UsageError } from '../errors/UsageError.js';
+import type { Policy } from './policy/Policy.js';
 
 /** What a policy says to `Engine.open`. @throws UsageError for what this machine cannot do */
-export function policyOptions({ batchSize, batches, tokensPerSquare, threads, compressWeights, compressCache, ...policy }: Policy): Partial<EngineOptions> {
+export function policyOptions({ schedule, batchSize, batches, tokensPerSquare, threads, compressWeights, compressCache, ...policy }: Policy): Partial<EngineOptions> {
   const onThisMachine = (name: 'weights' | 'cache' | 'activations'): { cpu: number; disk: number } => {
     const { gpu, cpu, disk } = policy[name];
     if (gpu > 0) throw new UsageError(`policy: found ${name}.gpu ${gpu}, but nothing is computed on a GPU here: expected 0`);
     return { cpu, disk };
   };
   return {
+    schedule,
     batchSize,
     batches,
     compressWeights,

@@ -1,0 +1,78 @@
+// The tables of the policy benchmark.
+import { QUIET, machineInWords } from '../lib/machine.mjs';
+import { markdownTable } from '../lib/results.mjs';
+import { median } from '../lib/statistics.mjs';
+
+const figure = (value) => (value >= 100 ? value.toFixed(0) : value.toPrecision(3));
+const percent = (value) => `${value >= 0 ? '+' : ''}${(100 * value).toFixed(0)}%`;
+const mark = (run) => (run.othersShare > QUIET ? ' *' : '');
+
+function groupBy(list, keyOf) {
+  const groups = new Map();
+  for (const each of list) groups.set(keyOf(each), [...(groups.get(keyOf(each)) ?? []), each]);
+  return groups;
+}
+
+/** The share of a list at or below which `part` of it lies. */
+export function quantile(numbers, part) {
+  const sorted = [...numbers].sort((a, b) => a - b);
+  return sorted[Math.max(0, Math.ceil(part * sorted.length) - 1)];
+}
+
+/** Errors of predicted over measured tokens/s: of all runs that have both. */
+export function errorsOf(runs) {
+  const errors = runs.filter(({ predicted, measured }) => predicted > 0 && measured > 0).map(({ predicted, measured }) => predicted / measured - 1);
+  const sizes = errors.map(Math.abs);
+  return { count: errors.length, median: median(sizes), ninetieth: quantile(sizes, 0.9), bias: median(errors) };
+}
+
+/** The chosen plan beside the best of its grid, for each situation. */
+export function choicesOf(runs) {
+  const groups = groupBy(runs.filter(({ grid, measured }) => grid !== undefined && measured > 0), ({ model, grid }) => `${model} ${grid}`);
+  return [...groups].flatMap(([name, of]) => {
+    const chosen = of.filter(({ auto }) => auto);
+    const others = of.filter(({ auto }) => !auto);
+    if (chosen.length === 0 || others.length === 0) return [];
+    const byBlock = groupBy(others, ({ name: block }) => block);
+    const best = [...byBlock].map(([block, each]) => ({ block, measured: median(each.map(({ measured }) => measured)) })).sort((a, b) => b.measured - a.measured)[0];
+    const measured = median(chosen.map((each) => each.measured));
+    return [{ name, chosen: chosen[0].policy, measured, best: best.block, bestMeasured: best.measured, share: measured / best.measured }];
+  });
+}
+
+export function policyReport({ date, machine, profile, runs, quick }) {
+  const done = runs.filter(({ failed }) => failed === undefined);
+  const { count, median: middle, ninetieth, bias } = errorsOf(done);
+  const lines = [
+    `# Predicted and measured, ${date}`, '',
+    `${machineInWords(machine)}. ${quick ? 'A quick look. ' : ''}Profile measured at ${profile.measuredAt}.`, '',
+    `**${count} runs: the median error of predicted tokens/s is ${(100 * middle).toFixed(1)}%, the 90th percentile ${(100 * ninetieth).toFixed(1)}% (bias ${percent(bias)}).**`, '',
+    ...markdownTable(
+      ['model', 'run', 'policy', 'measured tokens/s', 'predicted', 'error', 'compute s: measured / predicted', 'disk s: measured / predicted', 'cpu MiB: measured / predicted'],
+      done.map((run) => [
+        run.model, run.grid === undefined ? run.name : `${run.grid}: ${run.name}`, run.policy, `${figure(run.measured)}${mark(run)}`, run.predicted ? figure(run.predicted) : '', run.predicted ? percent(run.predicted / run.measured - 1) : '',
+        pair(run.queues, run.predictedQueues, ['cpu-compute']), pair(run.queues, run.predictedQueues, ['disk-read', 'disk-write']), memoryPair(run),
+      ]),
+    ),
+    '', `\\* something else took more than ${100 * QUIET}% of the machine.`,
+  ];
+  const choices = choicesOf(done);
+  if (choices.length > 0) {
+    lines.push('', '## The chosen plan beside a grid', '', ...markdownTable(
+      ['model and memory', 'chosen', 'tokens/s', 'best of the grid', 'tokens/s', 'chosen / best'],
+      choices.map(({ name, chosen, measured, best, bestMeasured, share }) => [name, chosen, figure(measured), best, figure(bestMeasured), share.toFixed(2)]),
+    ));
+  }
+  const failed = runs.filter((run) => run.failed !== undefined);
+  if (failed.length > 0) lines.push('', '## Without figures', '', ...failed.map(({ model, name, grid, failed: why }) => `- ${model}, ${grid === undefined ? '' : `${grid}: `}${name}: ${why}`));
+  return `${lines.join('\n')}\n`;
+}
+
+function pair(measured = {}, predicted = {}, names) {
+  const total = (of) => names.reduce((sum, name) => sum + (of[name] ?? 0), 0);
+  return total(measured) === 0 && total(predicted) === 0 ? '' : `${figure(total(measured))} / ${figure(total(predicted))}`;
+}
+
+function memoryPair({ memoryBytes = {}, predictedMemoryBytes = {} }) {
+  return `${Math.round((memoryBytes.cpu ?? 0) / 2 ** 20)} / ${Math.round((predictedMemoryBytes.cpu ?? 0) / 2 ** 20)}`;
+}

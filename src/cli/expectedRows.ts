@@ -1,0 +1,36 @@
+import { prepareRow, readRows, type ExpectedRows, type GenerateOptions, type RowInput, type Tokenizer } from './library.js';
+
+/** Rows of the input that are looked at. */
+const SAMPLE = 256;
+/** Of them, this share is no longer than what counts as long. */
+const LONG = 0.95;
+const NO_LIMITS = { contextTokens: Infinity, vocabularySize: Infinity };
+
+/**
+ * What the first rows of a file say of all of them: prompts as they are, answers as long as they may become. That is what the job is planned for.
+ * @param rows how many rows there are to do, if that is known
+ * @returns undefined where no row can be used
+ */
+export async function expectedRows(input: string, format: 'jsonl' | 'text', options: GenerateOptions, tokenizer: Tokenizer, rows: number | undefined): Promise<ExpectedRows | undefined> {
+  const lengths: { readonly prompt: number; readonly answer: number }[] = [];
+  for await (const row of readRows(input, { format })) {
+    const length = lengthOf(row, options, tokenizer);
+    if (length !== undefined && lengths.push(length) >= SAMPLE) break;
+  }
+  if (lengths.length === 0) return undefined;
+  const mean = (of: 'prompt' | 'answer'): number => lengths.reduce((sum, each) => sum + each[of], 0) / lengths.length;
+  const whole = lengths.map(({ prompt, answer }) => prompt + answer).sort((a, b) => a - b);
+  const longest = whole[Math.ceil(whole.length * LONG) - 1];
+  return { promptTokens: mean('prompt'), newTokens: mean('answer'), ...(longest !== undefined && { longRowTokens: longest }), ...(rows !== undefined && { rows: Math.max(1, rows) }) };
+}
+
+function lengthOf(row: RowInput, options: GenerateOptions, tokenizer: Tokenizer): { readonly prompt: number; readonly answer: number } | undefined {
+  if ('error' in row) return undefined;
+  try {
+    const { tokens, maxNewTokens } = prepareRow(row, options, tokenizer, NO_LIMITS);
+    return { prompt: tokens.length, answer: maxNewTokens };
+  } catch {
+    // A bad row; the run will say so in its result.
+    return undefined;
+  }
+}

@@ -1,0 +1,12 @@
+import { parsePolicy, readJsonObject, type Policy } from '../library.js';
+
+const MOST_BYTES = 2 ** 20;
+
+/**
+ * Reads a policy: what `plan --json` printed, or its `policy` alone.
+ * @throws PlanFileError or another ModelFileError, naming file and field
+ */
+export async function readPolicyFile(path: string): Promise<Policy> {
+  const document = await readJsonObject(path, MOST_BYTES);
+  return parsePolicy(document['policy'] ?? document, path);
+}

@@ -1,0 +1,17 @@
+import type { Advice } from './policy/advise.js';
+import type { Policy } from './policy/Policy.js';
+import type { Prediction } from './policy/predict.js';
+import type { Workload } from './policy/Workload.js';
+
+/** By which plan an engine is opened, and why. */
+export interface EnginePlan {
+  /** `auto`: found for this machine; `policy`: given; `default`: nothing was planned. */
+  readonly origin: 'auto' | 'policy' | 'default';
+  /** Why nothing was planned, where it could have been expected. */
+  readonly why?: string;
+  readonly workload?: Workload;
+  readonly policy?: Policy;
+  readonly predicted?: Prediction;
+  /** What would be much faster, but changes results a little, so that it is not chosen unless it is allowed. */
+  readonly recommended?: readonly Advice[];
+}

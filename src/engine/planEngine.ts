@@ -1,0 +1,235 @@
+import { statfs } from 'node:fs/promises';
+import { basename, dirname, resolve } from 'node:path';
+import type { MachineFacts } from '../bindings/Addon.js';
+import type { EngineOptions } from '../EngineOptions.js';
+import { InterruptedError } from '../errors/InterruptedError.js';
+import { MemoryBudgetError } from '../errors/MemoryBudgetError.js';
+import { SpillwayError } from '../errors/SpillwayError.js';
+import { UsageError } from '../errors/UsageError.js';
+import type { ExpectedRows } from '../ExpectedRows.js';
+import type { ModelSource } from '../model/ModelSource.js';
+import type { EnginePlan } from './EnginePlan.js';
+import { recommendCompression } from './policy/advise.js';
+import { chooseBlock } from './policy/chooseBlock.js';
+import { choosePolicy, type RankedPlan } from './policy/choosePolicy.js';
+import type { HardwareProfile } from './policy/HardwareProfile.js';
+import { checkSameMachine } from './policy/machineMatch.js';
+import { shapeOfModel, type ModelShape } from './policy/ModelShape.js';
+import type { PlacementShares } from './policy/Placement.js';
+import type { Allowed, PlanRequest } from './policy/PlanRequest.js';
+import { COMPRESSIONS, type Compression, type Policy } from './policy/Policy.js';
+import { predict } from './policy/predict.js';
+import { layerFlopsPerToken } from './policy/spillway/computeSeconds.js';
+import type { Workload } from './policy/Workload.js';
+import { policyOptions } from './policyOptions.js';
+import { cachedProfile } from './profile/cachedProfile.js';
+import type { ProfileOptions } from './profile/profileMachine.js';
+import { DEFAULT_BATCH_SIZE, type Settings } from './settleOptions.js';
+
+/** A plan, and what it means for opening the engine. */
+export interface PlannedEngine {
+  readonly plan: EnginePlan;
+  /** The caller's options, with what was planned where they say nothing. */
+  readonly options: EngineOptions;
+  /** Whether layers are to stream even if all of them would fit beside some cache. */
+  readonly streams: boolean;
+  /** For predictions: what it was planned for. Undefined where nothing is known of the machine. */
+  readonly request: PlanRequest | undefined;
+}
+
+/** Rows of which nothing is known. */
+const UNKNOWN_ROWS: ExpectedRows = { promptTokens: 384, newTokens: 128 };
+/** Where their number is not known either, the work is that of so many. */
+const MANY_ROWS = 1000;
+/** Operations of a job below which measuring the machine takes longer than any plan could gain: some tens of seconds on two cores. */
+const WORTH_MEASURING = 2e13;
+/** The search leaves so much more of the JavaScript heap in use than there was before. */
+const SEARCH_BYTES = 24 * 2 ** 20;
+/** The default block stays unless a plan is faster by this factor: predictions are no better than that, and larger blocks take more memory. */
+const CLEARLY_FASTER = 1.1;
+/** Tokens of a square where memory is so scarce that working memory counts. */
+const SMALLER_SQUARES = [128, 48];
+/** A compression is recommended that is at least so much faster. */
+const WORTH_A_WORD = 1.2;
+/** Space on a disk that is left to others. */
+const DISK_MARGIN = 0.9;
+
+/**
+ * Finds the plan by which an engine is opened: searches, or completes what was given. Where nothing can be known of the machine, or the work is too
+ * little to be planned for, the defaults stay, and the plan says why.
+ *
+ * @param settings the options as they are without a plan
+ * @param expected rows to plan for; undefined: nothing is known of them
+ * @param profileOf how the profile of this machine is had; replaced in tests
+ * @throws UsageError for a hardware profile of another machine, and for a policy that this machine cannot follow
+ */
+export async function planEngine(
+  source: ModelSource,
+  options: EngineOptions,
+  settings: Settings,
+  machine: MachineFacts,
+  expected: ExpectedRows | undefined,
+  profileOf: (options: ProfileOptions) => Promise<HardwareProfile> = cachedProfile,
+): Promise<PlannedEngine> {
+  const chosen = options.policy ?? 'auto';
+  if (typeof chosen === 'string' && !['auto', 'default'].includes(chosen)) throw new UsageError(`policy: found ${JSON.stringify(chosen)}, expected auto, default or a policy`);
+  const given: EngineOptions = typeof chosen === 'object' ? { ...policyOptions(chosen), ...stated(options) } : options;
+  const asIs = (origin: EnginePlan['origin'], why?: string, request?: PlanRequest): PlannedEngine => ({
+    plan: { origin, ...(why !== undefined && { why }), ...(request && { workload: request.workload }) }, options: given, streams: false, request,
+  });
+  // Engines that share a model's layers have to agree on their blocks: none of them plans for itself.
+  if (chosen === 'default' || options.layers !== undefined) return asIs(originOf(chosen));
+  if (settings.precision === 'float32') return asIs(originOf(chosen), 'precision float32 is for checking, and not planned for');
+
+  const shape = shapeOfModel(source, basename(source.path));
+  const workload = workloadOf(expected ?? UNKNOWN_ROWS, shape);
+  let hardware: HardwareProfile;
+  if (typeof options.hardware === 'object') {
+    checkSameMachine(options.hardware, machine);
+    hardware = options.hardware;
+  } else {
+    if (work(shape, workload) < WORTH_MEASURING) return asIs(originOf(chosen));
+    try {
+      hardware = await profileOf({ disk: settings.disk, threads: settings.threads, signal: options.signal, onProgress: options.onProfile });
+    } catch (error) {
+      if (!(error instanceof SpillwayError) || error instanceof InterruptedError) throw error;
+      return asIs(originOf(chosen), error.message);
+    }
+  }
+  const request: PlanRequest = {
+    hardware: await asItIs(hardware, settings),
+    shape,
+    workload,
+    allow: allowed(given, settings),
+  };
+  if (typeof chosen === 'object') return asIs('policy', undefined, request);
+  try {
+    return search(given, settings, request);
+  } catch (error) {
+    // By the model nothing fits; whoever opens the engine finds out exactly, and says what would.
+    if (error instanceof MemoryBudgetError) return asIs('default', 'no plan fits the memory', request);
+    throw error;
+  }
+}
+
+function originOf(chosen: 'auto' | 'default' | Policy): EnginePlan['origin'] {
+  return typeof chosen === 'object' ? 'policy' : 'default';
+}
+
+function search(given: EngineOptions, settings: Settings, request: PlanRequest): PlannedEngine {
+  const shares = settledShares(given, settings);
+  const best = shares ? chooseBlock(request, shares) : bestPlan(request);
+  if (best === undefined) return { plan: { origin: 'default', why: 'no plan fits the memory', workload: request.workload }, options: given, streams: false, request };
+  const usual = shares ? undefined : usualPlan(request, settings);
+  const plan = usual && best.predicted.tokensPerSecond < usual.predicted.tokensPerSecond * CLEARLY_FASTER ? usual : best;
+  const { weights: planned, ...planOptions } = policyOptions(plan.policy);
+  const streams = given.weights === undefined && (planned?.disk ?? 0) > 0;
+  const { compressWeights, compressCache, ...rest } = stated(given);
+  return {
+    plan: { origin: 'auto', workload: request.workload, policy: plan.policy, predicted: plan.predicted, recommended: shares ? [] : recommendCompression(request, plan.policy, plan.predicted.tokensPerSecond, WORTH_A_WORD) },
+    options: {
+      ...planOptions, ...rest,
+      // `auto` is what the plan says.
+      ...(compressWeights !== undefined && compressWeights !== 'auto' && { compressWeights }),
+      ...(compressCache !== undefined && compressCache !== 'auto' && { compressCache }),
+    },
+    streams,
+    request,
+  };
+}
+
+/** The best plan; where memory is scarce, also of those with smaller squares. @throws MemoryBudgetError if nothing fits */
+function bestPlan(request: PlanRequest): RankedPlan {
+  const plans: RankedPlan[] = [];
+  let failure: unknown;
+  for (const tokensPerSquare of [undefined, ...(request.allow?.tokensPerSquare === undefined ? SMALLER_SQUARES : [])]) {
+    const { batchSize, mostBatchSize = Infinity } = request.allow ?? {};
+    if (tokensPerSquare !== undefined && batchSize !== undefined && batchSize > tokensPerSquare) continue;
+    const allow = tokensPerSquare === undefined ? request.allow : { ...request.allow, tokensPerSquare, mostBatchSize: Math.min(mostBatchSize, tokensPerSquare) };
+    try {
+      plans.push(choosePolicy({ ...request, allow }));
+    } catch (error) {
+      if (!(error instanceof MemoryBudgetError)) throw error;
+      failure ??= error;
+    }
+    if (plans[0] !== undefined && plans[0].policy.weights.disk === 0 && plans[0].policy.cache.disk === 0) break;
+  }
+  const best = plans.sort((a, b) => b.predicted.tokensPerSecond - a.predicted.tokensPerSecond)[0];
+  if (best === undefined) throw failure;
+  return best;
+}
+
+/** What an engine does that nobody plans for, where the request allows it and it fits. */
+function usualPlan(request: PlanRequest, settings: Settings): RankedPlan | undefined {
+  const { allow = {}, workload } = request;
+  const { schedules, batchSize, batches, threads, tokensPerSquare, compressWeights, compressCache } = allow;
+  if (compressWeights?.length !== 1 || compressCache?.length !== 1) return undefined;
+  const policy: Policy = {
+    schedule: schedules?.[0] ?? settings.schedule, batchSize: batchSize ?? Math.min(DEFAULT_BATCH_SIZE, workload.rows ?? DEFAULT_BATCH_SIZE), batches: batches ?? 1, ...IN_MEMORY,
+    compressWeights: compressWeights[0] ?? 'none', compressCache: compressCache[0] ?? 'none', cpuAttention: true,
+    ...(threads !== undefined && { threads }), ...(tokensPerSquare !== undefined && { tokensPerSquare }),
+  };
+  const predicted = predict(request, policy);
+  return predicted.fits ? { policy, predicted } : undefined;
+}
+
+const onCpu = { gpu: 0, cpu: 1, disk: 0 };
+const IN_MEMORY: PlacementShares = { weights: onCpu, cache: onCpu, activations: onCpu };
+
+/** Placements that the caller has settled; undefined where all are open. */
+function settledShares({ weights, cache, activations }: EngineOptions, { cacheOnDisk, activationsOnDisk }: Settings): Parameters<typeof chooseBlock>[1] | undefined {
+  if (weights === undefined && cache === undefined && activations === undefined) return undefined;
+  const onDisk = (disk: number): PlacementShares['cache'] => ({ gpu: 0, cpu: 1 - disk, disk });
+  return { cache: onDisk(cacheOnDisk), activations: onDisk(activationsOnDisk), ...(weights && { weights: onDisk(weights.disk) }) };
+}
+
+/** What the options leave to the search. */
+function allowed(given: EngineOptions, settings: Settings): Allowed {
+  const kinds = (flag: Compression | 'auto' | undefined): readonly Compression[] => (flag === 'auto' ? COMPRESSIONS : [flag ?? 'none']);
+  return {
+    ...(given.schedule !== undefined && { schedules: [given.schedule] }),
+    batchSize: given.batchSize,
+    batches: given.batches,
+    threads: given.threads,
+    tokensPerSquare: given.tokensPerSquare,
+    compressWeights: kinds(given.compressWeights),
+    compressCache: kinds(given.compressCache),
+    ...(given.batchSize === undefined && { mostBatchSize: Math.min(256, settings.tokensPerSquare) }),
+  };
+}
+
+/** The machine with the memory that this process may take now: what it holds already is its own. */
+async function asItIs(hardware: HardwareProfile, { capBytes, disk, diskBytes }: Settings): Promise<HardwareProfile> {
+  const measured = hardware.links.diskReadBytesPerSecond !== undefined && hardware.links.diskWriteBytesPerSecond !== undefined;
+  const cpuBytes = Math.max(1, capBytes - process.memoryUsage.rss() - SEARCH_BYTES);
+  return { ...hardware, usableFraction: 1, memory: { gpuBytes: 0, cpuBytes, diskBytes: measured ? Math.min(diskBytes, await freeBytes(disk)) : 0 } };
+}
+
+/** What is free where a folder is, or is to be made; less a margin. */
+async function freeBytes(folder: string): Promise<number> {
+  for (let path = resolve(folder); ; path = dirname(path)) {
+    try {
+      const { bavail, bsize } = await statfs(path);
+      return bavail * bsize * DISK_MARGIN;
+    } catch {
+      if (path === dirname(path)) return 0;
+    }
+  }
+}
+
+/** Lengths that make sense for the model. */
+function workloadOf({ promptTokens, newTokens, rows }: ExpectedRows, { contextTokens }: ModelShape): Workload {
+  const within = (tokens: number, most: number): number => Math.max(1, Math.min(Math.round(tokens), most));
+  const answer = within(newTokens, Math.ceil(contextTokens / 2));
+  return { promptTokens: within(promptTokens, contextTokens + 1 - answer), newTokens: answer, ...(rows !== undefined && rows >= 1 && { rows: Math.floor(rows) }) };
+}
+
+/** Operations of all rows' products. */
+function work(shape: ModelShape, { promptTokens, newTokens, rows = MANY_ROWS }: Workload): number {
+  return rows * (promptTokens + newTokens) * layerFlopsPerToken(shape) * shape.layers;
+}
+
+/** What of the options was said, so that it can stand over a plan. */
+function stated(options: EngineOptions): EngineOptions {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as unknown as EngineOptions;
+}

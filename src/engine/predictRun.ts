@@ -1,0 +1,39 @@
+import type { PlacementShares } from './policy/Placement.js';
+import type { PlanRequest } from './policy/PlanRequest.js';
+import { SCHEDULE_NAMES, type BlockChoice, type Policy, type ScheduleName } from './policy/Policy.js';
+import { predict, type Prediction } from './policy/predict.js';
+import type { Workload } from './policy/Workload.js';
+
+/** What the cost model says of a run that has been: the object `predicted` of `--stats`. */
+export interface PredictedRun extends Prediction {
+  /** The rows as they really were, on average: what the figures beside are for. */
+  readonly workload: Workload;
+  /** What was expected before the run began, and for which rows; only where it was planned. */
+  readonly planned?: { readonly workload: Workload; readonly tokensPerSecond: number };
+}
+
+/** Rows and tokens of a run. */
+export interface RunTotals {
+  readonly rows: number;
+  readonly promptTokens: number;
+  readonly newTokens: number;
+}
+
+/** Schedules by the names that they give themselves. */
+function scheduleNamed(name: string): ScheduleName | undefined {
+  return SCHEDULE_NAMES.find((each) => each === name);
+}
+
+/**
+ * Predicts a run by its policy and the rows that came, so that the model can be held to account. Pure.
+ * @returns undefined for schedules that the model does not know, and where nothing was generated
+ */
+export function predictRun(request: PlanRequest, block: Omit<BlockChoice, 'schedule'> & PlacementShares, schedule: string, { rows, promptTokens, newTokens }: RunTotals): PredictedRun | undefined {
+  const name = scheduleNamed(schedule);
+  if (name === undefined || rows < 1 || newTokens < 1) return undefined;
+  const { contextTokens } = request.shape;
+  const answer = Math.min(contextTokens, Math.max(1, Math.round(newTokens / rows)));
+  const workload = { promptTokens: Math.max(1, Math.min(Math.round(promptTokens / rows), contextTokens + 1 - answer)), newTokens: answer, rows };
+  const policy: Policy = { ...block, schedule: name };
+  return { ...predict({ ...request, workload }, policy), workload };
+}

@@ -1,0 +1,130 @@
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test } from '@jest/globals';
+import { loadAddon } from '../../src/bindings/loadAddon.js';
+import { planEngine, type PlannedEngine } from '../../src/engine/planEngine.js';
+import type { HardwareProfile } from '../../src/engine/policy/HardwareProfile.js';
+import { parsePolicy } from '../../src/engine/policy/Policy.js';
+import { settleOptions } from '../../src/engine/settleOptions.js';
+import type { EngineOptions } from '../../src/EngineOptions.js';
+import { InterruptedError } from '../../src/errors/InterruptedError.js';
+import { UsageError } from '../../src/errors/UsageError.js';
+import type { ExpectedRows } from '../../src/ExpectedRows.js';
+import type { ModelSource } from '../../src/model/ModelSource.js';
+import { readModel } from '../../src/model/readModel.js';
+import { CPU_MACHINE } from './policy/support/hardware.js';
+
+const TINY = await readModel(fileURLToPath(new URL('../fixtures/models/llama-Q8_0.gguf', import.meta.url)));
+const machine = loadAddon().machine();
+/** This machine, as fast as the one of the other tests. */
+const HERE: HardwareProfile = {
+  ...CPU_MACHINE,
+  machine: { processorName: machine.processorName, processors: machine.processors, memoryBytes: machine.memoryBytes },
+};
+const MANY: ExpectedRows = { promptTokens: 64, newTokens: 32 };
+
+/** A model of about a billion weights, which nobody opens: plans need sizes alone. */
+const LARGE: ModelSource = {
+  ...TINY,
+  path: '/models/large.gguf',
+  decoder: { ...TINY.decoder, layers: 22, hiddenSize: 2048, feedForwardSize: 5632, heads: 32, kvHeads: 4, headDim: 64, vocabularySize: 32_000, contextTokens: 2048 },
+  bindings: TINY.bindings.flatMap((binding) => {
+    if (binding.kind === 'vector') return [];
+    if (binding.layer < 0) return [{ ...binding, rows: 32_000, columns: 2048 }];
+    // All matrices of a layer as one.
+    return binding.layer === 0 && binding.role.includes('down') ? Array.from({ length: 22 }, (_, layer) => ({ ...binding, layer, rows: 2048, columns: 21_504 })) : [];
+  }),
+};
+
+function planned(more: Partial<EngineOptions>, { model = LARGE, expected = MANY, profileOf }: { model?: ModelSource; expected?: ExpectedRows; profileOf?: () => Promise<HardwareProfile> } = {}): Promise<PlannedEngine> {
+  const options: EngineOptions = { model: model.path, cpuMemory: '4GiB', ...more };
+  return planEngine(model, options, settleOptions(options, machine), machine, expected, profileOf ?? (() => Promise.reject(new Error('this machine must not be measured here'))));
+}
+
+describe('the plan of an engine', () => {
+  test('is searched for the rows that are expected, and opens it as it says', async () => {
+    const { plan, options, streams, request } = await planned({ hardware: HERE });
+    expect(plan).toMatchObject({ origin: 'auto', workload: { promptTokens: 64, newTokens: 32 }, predicted: { fits: true } });
+    expect(options).toMatchObject({ batchSize: plan.policy?.batchSize, batches: plan.policy?.batches, schedule: plan.policy?.schedule, compressWeights: 'none', compressCache: 'none' });
+    expect(streams).toBe(false);
+    // What this process holds already is not there for the plan.
+    expect(request?.hardware.memory.cpuBytes).toBeLessThan(4 * 2 ** 30 - process.memoryUsage.rss() / 2);
+  });
+
+  test('has layers stream where the model does not fit, in larger blocks', async () => {
+    const { plan, options, streams } = await planned({ hardware: HERE, cpuMemory: process.memoryUsage.rss() + 600 * 2 ** 20 });
+    expect(streams).toBe(true);
+    expect(plan.policy?.weights.disk).toBeGreaterThan(0.2);
+    // How much of a layer stays in memory is found when it is opened, to the byte.
+    expect(options.weights).toBeUndefined();
+  });
+
+  test('takes smaller squares where that is what makes it fit', async () => {
+    // Working memory of 512 tokens alone is more than what is left beside embeddings and two layers.
+    const { plan } = await planned({ hardware: HERE, cpuMemory: process.memoryUsage.rss() + 400 * 2 ** 20 });
+    expect(plan.origin).toBe('auto');
+    expect(plan.policy?.tokensPerSquare).toBeLessThan(512);
+    expect(plan.policy?.batchSize).toBeLessThanOrEqual(plan.policy?.tokensPerSquare ?? 0);
+  });
+
+  test('leaves what the caller says: blocks, schedule, threads, placements', async () => {
+    const asked = { batchSize: 7, batches: 3, schedule: 'zigzag', threads: 1, tokensPerSquare: 100 } as const;
+    expect((await planned({ hardware: HERE, ...asked })).options).toMatchObject(asked);
+    const { plan, options } = await planned({ hardware: HERE, cache: { cpu: 0.5, disk: 0.5 } });
+    expect(options.cache).toEqual({ cpu: 0.5, disk: 0.5 });
+    expect(plan.policy).toMatchObject({ cache: { disk: 0.5 }, weights: { disk: 0 } });
+  });
+
+  test('compresses only where that is allowed, and recommends it elsewhere', async () => {
+    const slow: HardwareProfile = { ...HERE, links: { ...HERE.links, diskReadBytesPerSecond: 1e8 } };
+    const tight = { hardware: slow, cpuMemory: process.memoryUsage.rss() + 500 * 2 ** 20 };
+    const { plan, options } = await planned(tight);
+    expect(options).toMatchObject({ compressWeights: 'none', compressCache: 'none' });
+    expect(plan.recommended?.map(({ change, changesResults }) => [change, changesResults])).toContainEqual(['a 4-bit weights', true]);
+    const allowed = await planned({ ...tight, compressWeights: 'auto' });
+    expect(allowed.options.compressWeights).toBe('4bit');
+    expect(allowed.plan.predicted?.tokensPerSecond).toBeGreaterThan((plan.predicted?.tokensPerSecond ?? Infinity) * 1.2);
+    expect((await planned({ ...tight, compressWeights: 'none' })).options.compressWeights).toBe('none');
+  });
+
+  test('stays with the defaults where a plan is hardly faster', async () => {
+    const flat: HardwareProfile = { ...HERE, cpu: { ...HERE.cpu, matmul: [{ weights: 'q8', tokens: 1, flopsPerSecond: 1e11 }, { weights: 'q8', tokens: 256, flopsPerSecond: 1e11 }], taskSeconds: 0 } };
+    expect((await planned({ hardware: flat })).plan.policy).toMatchObject({ schedule: 'diagonal', batchSize: 64, batches: 1 });
+  });
+
+  test('is not made for work that is too small to be measured for, nor by anybody who asks for the defaults', async () => {
+    expect((await planned({}, { model: TINY })).plan).toEqual({ origin: 'default' });
+    expect((await planned({}, { expected: { ...MANY, rows: 2 } })).plan).toEqual({ origin: 'default' });
+    expect((await planned({ policy: 'default' })).plan).toEqual({ origin: 'default' });
+    expect((await planned({ precision: 'float32', hardware: HERE })).plan.why).toContain('float32');
+  });
+
+  test('measures this machine where it pays; if that fails the defaults stay, with the reason', async () => {
+    let calls = 0;
+    const profileOf = (): Promise<HardwareProfile> => Promise.resolve(((calls += 1), HERE));
+    expect((await planned({}, { profileOf })).plan.origin).toBe('auto');
+    expect(calls).toBe(1);
+    const { plan, options } = await planned({}, { profileOf: () => Promise.reject(new UsageError('no clock')) });
+    expect(plan).toEqual({ origin: 'default', why: 'no clock' });
+    expect(options.batchSize).toBeUndefined();
+    await expect(planned({}, { profileOf: () => Promise.reject(new InterruptedError('stop')) })).rejects.toThrow(InterruptedError);
+    await expect(planned({}, { profileOf: () => Promise.reject(new TypeError('a mistake of ours')) })).rejects.toThrow(TypeError);
+  });
+
+  test('where nothing fits by the model, the defaults stay: whoever opens the engine says what is missing', async () => {
+    const { plan } = await planned({ hardware: HERE, cpuMemory: '1MiB' });
+    expect(plan).toMatchObject({ origin: 'default', why: 'no plan fits the memory' });
+  });
+
+  test('given as a policy: followed, what is said beside it overrides it', async () => {
+    const policy = parsePolicy({ schedule: 'zigzag', batchSize: 5, batches: 2, cache: { cpu: 0.25, disk: 0.75 }, compressCache: '8bit', threads: 2 }, 'test');
+    const { plan, options } = await planned({ hardware: HERE, policy, batches: 4 });
+    expect(plan.origin).toBe('policy');
+    expect(options).toMatchObject({ schedule: 'zigzag', batchSize: 5, batches: 4, cache: { cpu: 0.25, disk: 0.75 }, compressCache: '8bit', threads: 2, weights: { cpu: 1, disk: 0 } });
+    await expect(planned({ hardware: HERE, policy: { ...policy, weights: { gpu: 1, cpu: 0, disk: 0 } } })).rejects.toThrow('policy: found weights.gpu 1');
+  });
+
+  test('refuses a profile of another machine, and words that are no policy', async () => {
+    await expect(planned({ hardware: CPU_MACHINE })).rejects.toThrow('is of another machine: its processor is AMD EPYC');
+    await expect(planned({ policy: 'fast' as 'auto' })).rejects.toThrow('policy: found "fast", expected auto, default or a policy');
+  });
+});

@@ -1,0 +1,19 @@
+import { expect, test } from '@jest/globals';
+import { diskRates } from '../../../src/engine/policy/spillway/diskRates.js';
+
+const links = { diskReadBytesPerSecond: 2e9, diskWriteBytesPerSecond: 1e9 };
+/** A request takes 10 µs, and a byte half a nanosecond. */
+const rate = (requestBytes: number): number => requestBytes / (10e-6 + requestBytes * 0.5e-9);
+const measured = (operation: 'read' | 'readPages' | 'write', requestBytes: number, depth = 8): { operation: typeof operation; requestBytes: number; depth: number; bytesPerSecond: number } =>
+  ({ operation, requestBytes, depth, bytesPerSecond: rate(requestBytes) });
+
+test('small pages cost what requests do beside their bytes', () => {
+  const { read, write, readPages, writePages } = diskRates({ links, diskRequests: [measured('readPages', 65_536), measured('read', 2 ** 20), measured('read', 4096, 1)] }, 8192);
+  expect([read, write, writePages]).toEqual([2e9, 1e9, 1e9]);
+  expect(readPages).toBeCloseTo(rate(8192), 0);
+});
+
+test('no page is faster than a block, and where one size was measured all are alike', () => {
+  expect(diskRates({ links, diskRequests: [measured('read', 2 ** 20), measured('write', 2 ** 17), measured('write', 2 ** 20)] }, 2 ** 24)).toMatchObject({ readPages: 2e9, writePages: 1e9 });
+  expect(diskRates({ links: {} }, 4096)).toEqual({ read: Infinity, write: Infinity, readPages: Infinity, writePages: Infinity });
+});
