@@ -62,7 +62,10 @@ export function settleOptions(options: EngineOptions, machine: MachineFacts, row
   const schedule = options.schedule ?? 'diagonal';
   if (!SCHEDULE_NAMES.includes(schedule)) throw new UsageError(`schedule: found ${JSON.stringify(schedule)}, expected one of ${SCHEDULE_NAMES.join(', ')}`);
   const threads = whole('threads', options.threads, machine.processors, 1024);
-  const rowsPerSlot = whole('batchSize', options.batchSize, DEFAULT_BATCH_SIZE, 4096);
+  const givenTokens = options.tokensPerSquare === undefined ? undefined : whole('tokensPerSquare', options.tokensPerSquare, TOKENS_PER_SQUARE, 65_536);
+  const rowsPerSlot = whole('batchSize', options.batchSize, Math.min(DEFAULT_BATCH_SIZE, givenTokens ?? Infinity), 4096);
+  const tokensPerSquare = givenTokens ?? Math.max(TOKENS_PER_SQUARE, rowsPerSlot);
+  if (rowsPerSlot > tokensPerSquare) throw new UsageError(`batchSize: found ${rowsPerSlot}, expected at most tokensPerSquare, ${tokensPerSquare}: every row has a token in a square`);
   return {
     precision,
     compressWeights,
@@ -73,7 +76,7 @@ export function settleOptions(options: EngineOptions, machine: MachineFacts, row
     schedule,
     slots: whole('batches', options.batches, 1, 256),
     rowsPerSlot,
-    tokensPerSquare: whole('tokensPerSquare', options.tokensPerSquare, Math.max(TOKENS_PER_SQUARE, rowsPerSlot), 65_536),
+    tokensPerSquare,
     rowTokens: whole('rowTokens', rowTokens, STREAMED_ROW_TOKENS, 2 ** 24),
     capBytes: options.cpuMemory === undefined ? freeMemory(machine) : parseBytes(options.cpuMemory, 'cpuMemory'),
     weightShare: shares('weights', options.weights)?.cpu,

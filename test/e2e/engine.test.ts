@@ -221,6 +221,7 @@ describe('an engine', () => {
   test.each<[Partial<EngineOptions>, RegExp]>([
     [{ threads: 0 }, /threads: found 0/],
     [{ batchSize: 1.5 }, /batchSize: found 1.5/],
+    [{ batchSize: 60, tokensPerSquare: 50 }, /batchSize: found 60, expected at most tokensPerSquare, 50/],
     [{ cpuMemory: 'much' }, /cpuMemory: found "much"/],
     [{ device: 'cuda' }, /device: found "cuda", this build has: auto, cpu/],
     [{ precision: 'half' as 'default' }, /precision: found "half"/],

@@ -5,7 +5,7 @@ import { decodeAttentionSeconds, finishSeconds, prefillAttentionSeconds, rateOnT
 import { CPU_MACHINE } from './support/hardware.js';
 
 const shape = requireKnownShape('opt-1.3b');
-const plain: ComputeSetting = { on: CPU_MACHINE.cpu, shape, compressWeights: 'none', compressCache: 'none' };
+const plain: ComputeSetting = { on: CPU_MACHINE.cpu, shape, compressWeights: 'none', compressCache: 'none', isCpu: false };
 const decode = [
   { cache: 'f16' as const, groupHeads: 1, bytesPerSecond: 1e10 }, { cache: 'f16' as const, groupHeads: 4, bytesPerSecond: 4e9 }, { cache: 'q4' as const, groupHeads: 1, bytesPerSecond: 3e10 },
 ];
@@ -38,7 +38,7 @@ describe('speeds on fewer threads than were measured', () => {
   });
 
   test('are the measured ones where there are any, and else in proportion', () => {
-    const terms = [(setting: ComputeSetting) => finishSeconds(setting, 8), (setting: ComputeSetting) => prefillAttentionSeconds(setting, 1000)];
+    const terms = [(setting: ComputeSetting) => finishSeconds(setting, 8), (setting: ComputeSetting) => prefillAttentionSeconds(setting, 1000, 8)];
     for (const term of terms) {
       expect(term({ ...tabled, threads: 2 })).toBe(term(plain));
       expect(term({ ...tabled, threads: 9 })).toBe(term(plain));
@@ -46,7 +46,7 @@ describe('speeds on fewer threads than were measured', () => {
       expect(one).toBeGreaterThan(term(plain));
       expect(one).toBeLessThan(half);
     }
-    expect(prefillAttentionSeconds({ ...tabled, threads: 1 }, 1000)).toBeCloseTo(prefillAttentionSeconds(plain, 1000) / 0.8, 9);
+    expect(prefillAttentionSeconds({ ...tabled, threads: 1 }, 1000, 8)).toBeCloseTo(prefillAttentionSeconds(plain, 1000, 8) / 0.8, 9);
   });
 });
 
