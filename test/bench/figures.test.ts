@@ -17,6 +17,15 @@ const { batchedBenchArguments, readBatchedBench } = await load<{
 const { matrixOperations } = await load<{ matrixOperations(source: object, run: object): number | undefined }>('peers/summary.mjs');
 const { replaceBetween } = await load<{ replaceBetween(text: string, name: string, content: string): string }>('lib/results.mjs');
 const { agreement, median } = await load<{ agreement(mine: number[][], theirs: number[][]): object; median(numbers: number[]): number }>('lib/statistics.mjs');
+interface Accuracy {
+  readonly name: string;
+  readonly baseline?: string;
+  readonly perplexity: number;
+  readonly weightBits: number;
+  readonly cacheBits: number;
+}
+const { accuracyTable, lossOf } = await load<{ accuracyTable(results: Accuracy[]): string[]; lossOf(result: Accuracy, results: Accuracy[]): number | undefined }>('accuracy/table.mjs');
+const { SETTINGS } = await load<{ SETTINGS: Accuracy[] }>('accuracy/settings.mjs');
 const { ratesOf } = await load<{ ratesOf(run: object): object }>('capped/report.mjs');
 
 describe('llama-batched-bench', () => {
@@ -80,5 +89,19 @@ describe('the table in the README', () => {
   test('the README has the markers that bench/peers.mjs writes between', () => {
     const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
     expect(replaceBetween(readme, 'bench:peers', 'x').length).toBeLessThan(readme.length);
+  });
+});
+
+describe('what precision costs', () => {
+  test('a loss is counted from the named baseline, and every baseline is measured before', () => {
+    const exact = { name: 'exact', perplexity: 50, weightBits: 16, cacheBits: 16 };
+    const rounded = { name: 'rounded', baseline: 'exact', perplexity: 51, weightBits: 4.5, cacheBits: 8.5 };
+    expect(lossOf(exact, [exact, rounded])).toBeUndefined();
+    expect(lossOf(rounded, [exact, rounded])).toBeCloseTo(0.02, 12);
+    expect(accuracyTable([exact, rounded])[3]).toBe('| rounded | 51.00 | 2.00% | exact | 4.5 | 8.5 |');
+    SETTINGS.forEach(({ baseline }, at) => {
+      if (baseline !== undefined) expect(SETTINGS.slice(0, at).map(({ name }) => name)).toContain(baseline);
+    });
+    expect(new Set(SETTINGS.map(({ name }) => name)).size).toBe(SETTINGS.length);
   });
 });

@@ -189,7 +189,7 @@ describe('an engine', () => {
   test('sparse attention is dense for what is given of a window, as it is for prompts', async () => {
     const tokens = Array.from({ length: 120 }, (_, i) => 3 + ((i * i * 7 + i) % 240));
     const lossOf = async (options: Partial<EngineOptions>, promptTokens: number): Promise<number> => {
-      await using other = await Engine.open({ model: model('llama-Q4_1.gguf'), tokensPerSquare: 50, ...options });
+      await using other = await Engine.open({ model: model('llama-Q4_1.gguf'), batchSize: 4, tokensPerSquare: 50, ...options });
       return (await other.perplexity(tokens, { window: 120, promptTokens })).negativeLogLikelihood;
     };
     // One scored token: the last one's likelihood follows from the position before it, which is the prompt's last or the first generated one.
