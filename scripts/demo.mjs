@@ -30,10 +30,11 @@ function table(rows) {
 }
 
 function summary(stats) {
-  const { rows, tokens, seconds, tokensPerSecond, queues, memory } = stats;
+  const { rows, tokens, seconds, tokensPerSecond, queues, memory, predicted } = stats;
   const wall = seconds.wall - seconds.load;
   return [
     `${rows.done} rows answered${rows.failed > 0 ? `, ${rows.failed} failed` : ''} in ${wall.toFixed(1)} s (model loaded in ${seconds.load.toFixed(1)} s)`,
+    ...(predicted === undefined ? [] : [`predicted: ${predicted.tokensPerSecond.toFixed(0)} tokens/s, ${predicted.wallSeconds.toFixed(1)} s`]),
     '',
     table([
       ['tokens', 'count', 'a second'],

@@ -2,7 +2,7 @@ import { isObservable, lastValueFrom, Subject, type Observable } from 'rxjs';
 import type { NativeRuntime } from './bindings/Addon.js';
 import { nativeCallAsync } from './bindings/nativeCall.js';
 import { openRuntime, type SettledOptions } from './engine/openRuntime.js';
-import type { EnginePlan } from './engine/EnginePlan.js';
+import { rowsToCome } from './engine/rowsToCome.js';
 import { Outlook } from './engine/Outlook.js';
 import { BLOCK_SCHEDULES } from './engine/schedules/blockSchedules.js';
 import { FollowingRun } from './engine/execution/FollowingRun.js';
@@ -27,12 +27,10 @@ import { layerBounds } from './engine/schedules/Square.js';
 import { beginOf, joined, type StageFacts } from './engine/stages/begin.js';
 import type { Peers } from './engine/stages/Boundary.js';
 import type { EngineOptions } from './EngineOptions.js';
-import { longRowTokens } from './ExpectedRows.js';
 import { InterruptedError } from './errors/InterruptedError.js';
 import { RowError } from './errors/RowError.js';
 import { UsageError } from './errors/UsageError.js';
 import { createTokenizer } from './model/createTokenizer.js';
-import type { WeightCompression } from './model/compressBindings.js';
 import type { ModelSource } from './model/ModelSource.js';
 import { partOf } from './model/partOf.js';
 import { readModel } from './model/readModel.js';
@@ -77,6 +75,8 @@ export class Engine implements GenerationSource, AsyncDisposable {
   private readonly placement: Placement;
   private readonly movement: Movement;
   private readonly outlook: Outlook;
+  /** By which plan it was opened. */
+  readonly plan: SettledOptions['planned']['plan'];
   private nextRun = 1;
   private closing: Promise<void> | undefined;
 
@@ -109,17 +109,12 @@ export class Engine implements GenerationSource, AsyncDisposable {
     });
     this.movement = peerMovement(movement, grid, tokenBytes, this.device.computeTier);
     this.outlook = new Outlook(settled, this.placement);
+    this.plan = settled.planned.plan;
   }
 
   /** What was chosen where `auto` was allowed: it changes results a little. */
-  get compression(): { readonly compressWeights: WeightCompression; readonly compressCache: 'none' | '8bit' | '4bit' } {
-    const { compressWeights, compressCache } = this.settled;
-    return { compressWeights, compressCache };
-  }
-
-  /** By which plan it was opened. */
-  get plan(): EnginePlan {
-    return this.settled.planned.plan;
+  get compression(): Pick<SettledOptions, 'compressWeights' | 'compressCache'> {
+    return this.settled;
   }
 
   /**
@@ -140,11 +135,10 @@ export class Engine implements GenerationSource, AsyncDisposable {
     stopIfAborted();
     const source = await readModel(path);
     const tokenizer = createTokenizer(source.tokenizer, source.decoder.vocabularySize);
-    const expected = typeof options.expectedRows === 'function' ? await options.expectedRows(tokenizer) : options.expectedRows;
-    const rowTokens = expected ? longRowTokens(expected) : typeof options.rowTokens === 'function' ? await options.rowTokens(tokenizer) : options.rowTokens;
+    const rows = await rowsToCome(options, tokenizer);
     stopIfAborted();
     const part = options.layers ? partOf(source, options.layers) : source;
-    const { runtime, settled } = await openRuntime(part, options, expected, rowTokens);
+    const { runtime, settled } = await openRuntime(part, options, rows.expected, rows.rowTokens);
     try {
       stopIfAborted();
       const total = runtime.bytes.weights;
@@ -193,8 +187,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
       recorder,
       rejected$,
     });
-    const { drift } = this.outlook;
-    const run = this.start(source, { ...options, schedule, mostRows: drift && (() => drift.rows) }, recorder);
+    const run = this.start(source, { ...options, schedule, mostRows: this.outlook.mostRows }, recorder);
     void run.drained.then(() => {
       inFlight.wake();
       options.onProgress?.(recorder.progress());

@@ -99,7 +99,8 @@ async function generate(flags: GenerateFlags, context: CommandContext): Promise<
     if (settings.compressWeights === 'auto' || settings.compressCache === 'auto') {
       // What a job's results depend on is known once it is chosen.
       engine = await openEngine(undefined);
-      job = await openJob({ ...settings, ...engine.compression });
+      const { compressWeights, compressCache } = engine.compression;
+      job = await openJob({ ...settings, compressWeights, compressCache });
     } else {
       job = await openJob(settings);
       engine = await openEngine(job.totalRows === undefined ? undefined : job.totalRows - job.keptRows);

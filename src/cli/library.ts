@@ -24,5 +24,6 @@ export { refreshProfile } from '../engine/profile/cachedProfile.js';
 export type { ProfileOptions, ProfileProgress } from '../engine/profile/profileMachine.js';
 export type { HardwareProfile } from '../engine/policy/HardwareProfile.js';
 export { readHardware } from '../engine/profile/readHardware.js';
+export { PROCESS_BYTES } from '../engine/reserves.js';
 export { readModelShape } from '../engine/readModelShape.js';
 export { simulatePlan, type SimulatedPlan } from '../simulatePlan.js';

@@ -4,7 +4,7 @@ import { addSwitch, requireFlags } from './flags/commandFlags.js';
 import { path, size, wholeNumber } from './flags/parsers.js';
 import { readPolicyFile } from './flags/readPolicyFile.js';
 import {
-  planCurves, planDocument, readHardware, readModelShape, simulatePlan, UsageError, writeFileAtomic,
+  planCurves, PROCESS_BYTES, planDocument, readHardware, readModelShape, simulatePlan, UsageError, writeFileAtomic,
   type Compression, type PlanRequest, type Policy,
 } from './library.js';
 import { planPage } from './planPage.js';
@@ -97,7 +97,7 @@ function requestOf(flags: PlanCommandFlags, shape: PlanRequest['shape'], hardwar
     shape,
     hardware,
     workload: { promptTokens, newTokens: maxNewTokens, rows },
-    caps: { ...(gpuMemory !== undefined && { gpu: gpuMemory }), ...(cpuMemory !== undefined && { cpu: cpuMemory }), ...(diskMemory !== undefined && { disk: diskMemory }) },
+    caps: { ...(gpuMemory !== undefined && { gpu: gpuMemory }), ...(cpuMemory !== undefined && { cpu: capped(cpuMemory, hardware, costModel) }), ...(diskMemory !== undefined && { disk: diskMemory }) },
     allow: {
       ...(schedule && { schedules: [schedule] }), batchSize, batches, threads,
       compressWeights: kinds(flags.compressWeights), compressCache: kinds(flags.compressCache),
@@ -118,4 +118,9 @@ async function simulate(flags: PlanCommandFlags, request: PlanRequest, policy: P
 /** A size, or 0 for a tier that is not to be used. */
 function sizeOrNone(text: string): number {
   return /^0+$/.test(text) ? 0 : size(text);
+}
+
+/** What a cap on the process leaves for a plan. GPU machines and the papers' models count in capacities of tiers: there it is what it is. */
+function capped(cpuMemory: number, { memory }: PlanRequest['hardware'], costModel: PlanCommandFlags['costModel']): number {
+  return memory.gpuBytes > 0 || costModel !== 'spillway' ? cpuMemory : Math.max(1, cpuMemory - PROCESS_BYTES);
 }

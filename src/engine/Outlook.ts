@@ -20,6 +20,9 @@ export class Outlook {
   /** Undefined where how many rows share a pass was not planned, or is what the caller said. */
   readonly drift: WorkloadDrift | undefined;
 
+  /** Most rows that may be under way together, where that is not all that there is a place for. */
+  readonly mostRows: (() => number) | undefined;
+
   constructor(
     private readonly settled: SettledOptions,
     private readonly placement: Placement,
@@ -27,7 +30,9 @@ export class Outlook {
     const { planned, slots, rowsPerSlot } = settled;
     const { request, plan } = planned;
     if (plan.origin === 'auto' && request && request.allow?.batchSize === undefined) {
-      this.drift = new WorkloadDrift(request.workload, slots * rowsPerSlot, (workload) => this.rowsFor({ ...request, workload }));
+      const drift = new WorkloadDrift(request.workload, slots * rowsPerSlot, (workload) => this.rowsFor({ ...request, workload }));
+      this.drift = drift;
+      this.mostRows = () => drift.rows;
     }
   }
 

@@ -3,5 +3,8 @@
 /** Tokens of a page of the KV cache. */
 export const PAGE_TOKENS = 32;
 
+/** What a process takes before it opens a model: the program, the library, the tokenizer. Measured; a cap on the process includes it. */
+export const PROCESS_BYTES = 110 * 2 ** 20;
+
 /** Left for the JavaScript heap to grow in: rows in flight, buffers of files, results that wait. */
 export const HEAP_MARGIN_BYTES = 64 * 2 ** 20;
