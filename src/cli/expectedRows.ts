@@ -1,3 +1,4 @@
+import { stat } from 'node:fs/promises';
 import { prepareRow, readRows, type ExpectedRows, type GenerateOptions, type RowInput, type Tokenizer } from './library.js';
 
 /** Rows of the input that are looked at. */
@@ -9,9 +10,10 @@ const NO_LIMITS = { contextTokens: Infinity, vocabularySize: Infinity };
 /**
  * What the first rows of a file say of all of them: prompts as they are, answers as long as they may become. That is what the job is planned for.
  * @param rows how many rows there are to do, if that is known
- * @returns undefined where no row can be used
+ * @returns undefined where no row can be used, and for what can be read only once: a pipe, a device
  */
 export async function expectedRows(input: string, format: 'jsonl' | 'text', options: GenerateOptions, tokenizer: Tokenizer, rows: number | undefined): Promise<ExpectedRows | undefined> {
+  if (input === '-' || !(await stat(input)).isFile()) return undefined;
   const lengths: { readonly prompt: number; readonly answer: number }[] = [];
   for await (const row of readRows(input, { format })) {
     const length = lengthOf(row, options, tokenizer);

@@ -85,7 +85,7 @@ async function generate(flags: GenerateFlags, context: CommandContext): Promise<
     const settings: EngineOptions = { ...planned, ...engineOptions(flags, model) };
     const openEngine = (rows: number | undefined): Promise<Engine> => Engine.open({
       ...settings,
-      ...(flags.input !== '-' && { expectedRows: (tokenizer: Tokenizer) => expectedRows(flags.input, flags.inputFormat, options, tokenizer, rows) }),
+      expectedRows: (tokenizer: Tokenizer) => expectedRows(flags.input, flags.inputFormat, options, tokenizer, rows),
       signal: context.signal,
       onProfile: showProfiling(meter, context),
       onPlan: (plan) => {
