@@ -146,14 +146,15 @@ StoreHeader makeStoreHeader(const Weights& weights, const std::string& fingerpri
 void putChecksums(std::vector<uint8_t>& header, const StoreTable& table, size_t block, const std::vector<uint32_t>& checksums) {
   uint8_t* place = header.data() + table.blocks[block].checksumsAt;
   const uint32_t own = checksumOf(checksums, block);
-  std::memcpy(place, checksums.data(), checksums.size() * sizeof(uint32_t));
+  // A block of layers that are elsewhere has no chunks.
+  if (!checksums.empty()) std::memcpy(place, checksums.data(), checksums.size() * sizeof(uint32_t));
   std::memcpy(place + checksums.size() * sizeof(uint32_t), &own, sizeof(own));
 }
 
 bool getChecksums(const std::vector<uint8_t>& header, const StoreTable& table, size_t block, std::vector<uint32_t>& checksums) {
   const uint8_t* place = header.data() + table.blocks[block].checksumsAt;
   checksums.resize(table.blocks[block].chunks());
-  std::memcpy(checksums.data(), place, checksums.size() * sizeof(uint32_t));
+  if (!checksums.empty()) std::memcpy(checksums.data(), place, checksums.size() * sizeof(uint32_t));
   uint32_t own;
   std::memcpy(&own, place + checksums.size() * sizeof(uint32_t), sizeof(own));
   return own == checksumOf(checksums, block);
