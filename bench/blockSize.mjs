@@ -29,7 +29,7 @@ async function measure(schedule) {
   const resident = Number(values.resident);
   // Memory for the cache is planned by rows of a usual length in every place: half the length in twice the places is `block` whole rows.
   const engine = await Engine.open({
-    model: values.model, batchSize: places, tokensPerSquare: 512, disk: values.disk,
+    model: values.model, policy: 'default', batchSize: places, tokensPerSquare: 512, disk: values.disk,
     weights: { cpu: resident, disk: 1 - resident }, rowTokens: Math.ceil((promptTokens + maxNewTokens) / 2),
   });
   const passes = new Map();

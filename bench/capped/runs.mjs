@@ -27,7 +27,7 @@ export async function cappedRuns({ model, number, scratch, disk, only, 'q4-1': q
   const missing = [];
 
   const own = { ...spillway('spillway', model), stopsItself: true };
-  const shape = { disk, batchSize: Math.ceil(rows / batches), batches, rowTokens: promptTokens + maxNewTokens, ...(compressCache !== 'none' && { compressCache }) };
+  const shape = { policy: 'default', disk, batchSize: Math.ceil(rows / batches), batches, rowTokens: promptTokens + maxNewTokens, ...(compressCache !== 'none' && { compressCache }) };
   const capped = { ...shape, cpuMemory: number('cpu-memory') * MIB };
   runs.push(
     { name: `spillway ${capName}, repacking`, contender: own, setting: capped, job: { ...job, openOnly: true }, capBytes, preparation: true },
