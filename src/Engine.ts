@@ -190,8 +190,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
     const run = this.start(source, { ...options, schedule, mostRows: this.outlook.mostRows }, recorder);
     void run.drained.then(() => {
       inFlight.wake();
-      options.onProgress?.(recorder.progress());
-      options.onStats?.(recorder.stats());
+      recorder.end(options.onStats);
     });
     return {
       run,
@@ -245,8 +244,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
     });
     this.track(run);
     void run.drained.then(() => {
-      options.onProgress?.(recorder.progress());
-      options.onStats?.(recorder.stats());
+      recorder.end(options.onStats);
     });
     return run;
   }

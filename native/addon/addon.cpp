@@ -10,11 +10,11 @@
 #include "../runtime/Machine.h"
 #include "AddonData.h"
 #include "NativeRuntime.h"
-#include "ProfileJob.h"
-#include "RepackJob.h"
 #include "arguments.h"
 #include "bytesToJavaScript.h"
 #include "parseOptions.h"
+#include "profileInBackground.h"
+#include "repackInBackground.h"
 
 namespace spillway {
 
@@ -69,14 +69,14 @@ Napi::Value measureRuntime(const Napi::CallbackInfo& info) {
 
 Napi::Value repackWeights(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
-  return guarded(env, [&] { return RepackJob::start(env, parseRepackOptions(info[0]), readFunction(info[1], "onProgress")); });
+  return guarded(env, [&] { return repackInBackground(env, parseRepackOptions(info[0]), readFunction(info[1], "onProgress")); });
 }
 
 Napi::Value profileMachine(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   return guarded(env, [&] {
     ProfileOptions options = parseProfileOptions(info[0]);
-    return ProfileJob::start(env, std::move(options), readFunction(info[1], "onProgress"));
+    return profileInBackground(env, std::move(options), readFunction(info[1], "onProgress"));
   });
 }
 

@@ -26,4 +26,10 @@ double Samples::spread() const {
   return middle > 0 ? (quantile(0.75) - quantile(0.25)) / 2 / middle : 0;
 }
 
+void Samples::describe(Figure& figure) const {
+  figure.perSecond = 1 / median();
+  figure.spread = spread();
+  figure.samples = count();
+}
+
 }  // namespace spillway

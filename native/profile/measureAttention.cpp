@@ -60,9 +60,7 @@ class AttentionMeasurement final : public Measurement {
       figure.threads = point.setting.pool->threads();
       figure.tokens = point.decode ? kContext : promptTokens(point);
       figure.groupHeads = point.groupHeads;
-      figure.perSecond = 1 / point.samples.median();
-      figure.spread = point.samples.spread();
-      figure.samples = point.samples.count();
+      point.samples.describe(figure);
       into.figures.push_back(figure);
     }
   }

@@ -46,9 +46,7 @@ class CacheStoreMeasurement final : public Measurement {
       figure.kind = kKinds[kind];
       figure.instructionSet = instructionSetName(set_);
       figure.threads = threads_;
-      figure.perSecond = 1 / samples_[kind].median();
-      figure.spread = samples_[kind].spread();
-      figure.samples = samples_[kind].count();
+      samples_[kind].describe(figure);
       into.figures.push_back(figure);
     }
   }

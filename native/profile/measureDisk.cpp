@@ -64,9 +64,7 @@ class DiskMeasurement final : public Measurement {
       figure.what = kWays[way].pages ? "disk-read-pages" : kWays[way].writing ? "disk-write" : "disk-read";
       figure.requestBytes = kWays[way].pages ? kPage : kWays[way].requestBytes;
       figure.depth = kWays[way].depth;
-      figure.perSecond = 1 / samples_[way].median();
-      figure.spread = samples_[way].spread();
-      figure.samples = samples_[way].count();
+      samples_[way].describe(figure);
       into.figures.push_back(figure);
     }
   }

@@ -58,9 +58,7 @@ class MemoryMeasurement final : public Measurement {
         Figure figure;
         figure.what = read ? "memory-read" : "memory-copy";
         figure.threads = i == 0 ? threads_ : 1;
-        figure.perSecond = 1 / samples.median();
-        figure.spread = samples.spread();
-        figure.samples = samples.count();
+        samples.describe(figure);
         into.figures.push_back(figure);
       }
     }

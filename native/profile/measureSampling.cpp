@@ -48,9 +48,7 @@ class SamplingMeasurement final : public Measurement {
       figure.what = greedy ? "sample-greedy" : "sample-top-p";
       figure.instructionSet = instructionSetName(set_);
       figure.threads = threads_;
-      figure.perSecond = 1 / samples.median();
-      figure.spread = samples.spread();
-      figure.samples = samples.count();
+      samples.describe(figure);
       into.figures.push_back(figure);
     }
   }

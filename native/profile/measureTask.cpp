@@ -47,9 +47,7 @@ class TaskMeasurement final : public Measurement {
     Figure figure;
     figure.what = "task";
     figure.threads = threads_;
-    figure.perSecond = 1 / samples_.median();
-    figure.spread = samples_.spread();
-    figure.samples = samples_.count();
+    samples_.describe(figure);
     into.figures.push_back(figure);
   }
 

@@ -5,6 +5,7 @@
 
 #include <condition_variable>
 #include <cstdio>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <random>
@@ -191,6 +192,17 @@ inline std::vector<int32_t> randomTokens(size_t count, uint32_t vocabulary, unsi
   std::vector<int32_t> tokens(count);
   for (int32_t& token : tokens) token = int32_t(random() % vocabulary);
   return tokens;
+}
+
+// The call throws an error whose message holds the words.
+inline void expectRefused(const std::function<void()>& call, const std::string& words, ErrorCode code = ErrorCode::InvalidArgument) {
+  try {
+    call();
+    ADD_FAILURE() << "accepted: " << words;
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code) << error.what();
+    EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
+  }
 }
 
 }  // namespace spillway::fixture

@@ -20,15 +20,6 @@ class HiddenStores : public testing::Test {
     EXPECT_EQ(completion.code, ErrorCode::InvalidArgument);
     EXPECT_NE(completion.message.find(words), std::string::npos) << completion.message;
   }
-  static void expectRefused(const std::function<void()>& call, const std::string& words) {
-    try {
-      call();
-      ADD_FAILURE() << "accepted: " << words;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::InvalidArgument);
-      EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
-    }
-  }
   disktest::Folder folder_;
   TinyModel model_;
 };

@@ -16,15 +16,6 @@ class SpillRules : public testing::Test {
     options.spill = spillOptions(folder_.path(), 8, 2, 5);
     return options;
   }
-  void expectRefused(const std::function<void()>& call, const std::string& words) {
-    try {
-      call();
-      ADD_FAILURE() << "accepted: " << words;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::InvalidArgument);
-      EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
-    }
-  }
   void expectFailure(EventId event, const std::string& words, ErrorCode code = ErrorCode::InvalidArgument) {
     const Completion completion = tiny_.await(event);
     EXPECT_TRUE(completion.failed) << words;

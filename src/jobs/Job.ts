@@ -7,7 +7,7 @@ import { TaskError } from '../errors/TaskError.js';
 import { UsageError } from '../errors/UsageError.js';
 import type { RowInput } from '../Row.js';
 import { AbortGate } from './AbortGate.js';
-import { syncFolder } from './atomicFile.js';
+import { syncFolder } from '../model/files/replaceFile.js';
 import { DoneRows } from './DoneRows.js';
 import { acquireFileLock, type FileLock } from './fileLock.js';
 import { describeFileError } from './fileErrors.js';

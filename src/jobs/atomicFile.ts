@@ -1,7 +1,5 @@
-import { randomBytes } from 'node:crypto';
-import { open, rename, rm } from 'node:fs/promises';
-import { dirname } from 'node:path';
 import { JobFileError } from '../errors/JobFileError.js';
+import { replaceFile } from '../model/files/replaceFile.js';
 import { describeFileError } from './fileErrors.js';
 
 /**
@@ -9,33 +7,9 @@ import { describeFileError } from './fileErrors.js';
  * @throws JobFileError
  */
 export async function writeFileAtomic(path: string, content: string): Promise<void> {
-  const temporary = `${path}.${process.pid}-${randomBytes(4).toString('hex')}.tmp`;
   try {
-    const handle = await open(temporary, 'wx');
-    try {
-      await handle.writeFile(content);
-      await handle.sync();
-    } finally {
-      await handle.close();
-    }
-    await rename(temporary, path);
-    await syncFolder(path);
+    await replaceFile(path, content);
   } catch (error) {
-    await rm(temporary, { force: true });
     throw new JobFileError(path, `cannot be written: ${describeFileError(error)}`, { cause: error });
-  }
-}
-
-/** Makes a new or renamed entry of a folder durable. Not every file system can; those that cannot need no such call. */
-export async function syncFolder(path: string): Promise<void> {
-  try {
-    const folder = await open(dirname(path), 'r');
-    try {
-      await folder.sync();
-    } finally {
-      await folder.close();
-    }
-  } catch {
-    // The entry itself is written; only its durability over a power loss is the file system's own affair here.
   }
 }

@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs';
 import { open, rename, rm } from 'node:fs/promises';
 import { JobFileError } from '../errors/JobFileError.js';
-import { syncFolder } from './atomicFile.js';
+import { syncFolder } from '../model/files/replaceFile.js';
 import { DoneRows } from './DoneRows.js';
 import { describeFileError } from './fileErrors.js';
 import { IntegerSet } from '../collections/IntegerSet.js';

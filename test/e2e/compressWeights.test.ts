@@ -2,14 +2,10 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { diagonalBlock, Engine, rowByRow, type EngineOptions, type Row, type RowResult, type RunOptions, type RunStats } from '../../src/index.js';
+import { diagonalBlock, Engine, rowByRow, type EngineOptions, type RowResult, type RunOptions, type RunStats } from '../../src/index.js';
 import { runCli } from '../cli/support.js';
+import { generateUnequal, model, unequalRows } from './support.js';
 
-const model = (name: string): string => fileURLToPath(new URL(`../fixtures/models/${name}`, import.meta.url));
-const rows: Row[] = Array.from({ length: 20 }, (_, i) => ({
-  id: i, tokens: Array.from({ length: 1 + ((i * 5) % 23) }, (__, j) => (i * 31 + j * 17 + 3) % 250), maxNewTokens: 1 + ((i * 3) % 7),
-}));
 const scored = Array.from({ length: 300 }, (_, i) => 3 + ((i * i * 7 + i) % 240));
 
 let disk: string;
@@ -20,12 +16,7 @@ afterAll(() => {
   rmSync(disk, { recursive: true });
 });
 
-async function generate(options: EngineOptions, run: RunOptions = {}): Promise<RowResult[]> {
-  await using engine = await Engine.open({ batchSize: 4, tokensPerSquare: 16, disk, ...options });
-  const results: RowResult[] = [];
-  for await (const row of engine.generate(rows, { logprobs: 1, ...run })) results.push(row);
-  return results;
-}
+const generate = (options: EngineOptions, run: RunOptions = {}): Promise<RowResult[]> => generateUnequal({ disk, ...options }, run);
 
 async function perplexity(options: EngineOptions): Promise<number> {
   await using engine = await Engine.open(options);
@@ -72,7 +63,7 @@ describe.each(['gemma3', 'mixtral', 'falcon-new'])('%s', (name) => {
 describe('the command line', () => {
   const input = (): string => {
     const file = join(disk, 'rows.jsonl');
-    writeFileSync(file, rows.map(({ id, tokens, maxNewTokens }) => `${JSON.stringify({ id, tokens, maxNewTokens })}\n`).join(''));
+    writeFileSync(file, unequalRows.map(({ id, tokens, maxNewTokens }) => `${JSON.stringify({ id, tokens, maxNewTokens })}\n`).join(''));
     return file;
   };
 

@@ -2,15 +2,11 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import {
-  defaultPipeline, diagonalBlock, Engine, MemoryBudgetError, rowByRow, serialPipeline, UsageError, zigZagBlock, type EngineOptions, type Row, type RowResult, type RunOptions, type RunStats, type TraceEvent,
+  defaultPipeline, diagonalBlock, Engine, MemoryBudgetError, rowByRow, serialPipeline, UsageError, zigZagBlock, type EngineOptions, type RowResult, type RunOptions, type RunStats, type TraceEvent,
 } from '../../src/index.js';
+import { generateUnequal, model, unequalRows } from './support.js';
 
-const model = (name: string): string => fileURLToPath(new URL(`../fixtures/models/${name}`, import.meta.url));
-const rows: Row[] = Array.from({ length: 20 }, (_, i) => ({
-  id: i, tokens: Array.from({ length: 1 + ((i * 5) % 23) }, (__, j) => (i * 31 + j * 17 + 3) % 250), maxNewTokens: 1 + ((i * 3) % 7),
-}));
 let disk: string;
 beforeAll(() => {
   disk = mkdtempSync(join(tmpdir(), 'spillway-streaming-'));
@@ -19,12 +15,7 @@ afterAll(() => {
   rmSync(disk, { recursive: true });
 });
 
-async function generate(options: EngineOptions, run: RunOptions = {}): Promise<RowResult[]> {
-  await using engine = await Engine.open({ batchSize: 4, tokensPerSquare: 16, disk, ...options });
-  const results: RowResult[] = [];
-  for await (const row of engine.generate(rows, { logprobs: 1, ...run })) results.push(row);
-  return results;
-}
+const generate = (options: EngineOptions, run: RunOptions = {}): Promise<RowResult[]> => generateUnequal({ disk, ...options }, run);
 
 describe.each(['llama-Q4_1.gguf', 'gemma3-mixed.gguf', 'mixtral', 'falcon-new'])('%s with weights on disk', (name) => {
   let reference: RowResult[];
@@ -56,7 +47,7 @@ describe('weights on disk', () => {
     await using engine = await Engine.open({ model: model('llama-Q4_1.gguf'), batchSize: 2, batches: 3, tokensPerSquare: 16, disk, weights: { cpu: 0, disk: 1 } });
     const collect = async (): Promise<RowResult[]> => {
       const results: RowResult[] = [];
-      for await (const row of engine.generate(rows, { logprobs: 1 })) results.push(row);
+      for await (const row of engine.generate(unequalRows, { logprobs: 1 })) results.push(row);
       return results;
     };
     const reference = await generate({ model: model('llama-Q4_1.gguf') });
@@ -65,7 +56,7 @@ describe('weights on disk', () => {
 
   test('a consumer that stops in mid-run leaves nothing but the repacked file', async () => {
     const engine = await Engine.open({ model: model('llama-Q4_1.gguf'), batchSize: 2, disk, weights: { cpu: 0, disk: 1 } });
-    for await (const row of engine.generate(rows)) if (row.index === 2) break;
+    for await (const row of engine.generate(unequalRows)) if (row.index === 2) break;
     await engine.close();
     expect(readdirSync(disk).filter((file) => !file.endsWith('.weights'))).toEqual([]);
   });

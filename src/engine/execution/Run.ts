@@ -2,7 +2,7 @@ import { Subject } from 'rxjs';
 import { PeerError } from '../../errors/PeerError.js';
 import { ScheduleError } from '../../errors/ScheduleError.js';
 import type { AdmittedRow, Schedule } from '../schedules/Schedule.js';
-import { layerBounds, type RowId, type RowRange, type Square } from '../schedules/Square.js';
+import type { RowId, RowRange, Square } from '../schedules/Square.js';
 import type { BeginMessage, HiddenMessage, StageMessage } from '../stages/StageMessage.js';
 import { announcementOf } from '../stages/sweeps.js';
 import type { IssuedSquare } from './IssuedSquare.js';
@@ -42,14 +42,12 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
   private squares: Iterator<Square> | undefined;
   private ended = new Set<RowId>();
   private nextRow = 0;
-  private readonly firstLayer0: number;
   /** Batches whose head is elsewhere and has not come back, by pass and slot. */
   private readonly returning = new Map<string, readonly RowRange[]>();
 
   constructor(private readonly setup: RunSetup<Result>) {
     const { grid, schedule } = setup;
     super(setup, schedule.steady && { ...grid, staggered: schedule.steady === 'staggered' });
-    this.firstLayer0 = layerBounds(grid).first;
     this.scheduleState = schedule.start(grid);
     setup.feed.onRow = () => {
       this.askPump();
@@ -109,7 +107,7 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
 
   protected override entering(square: Square): void {
     super.entering(square);
-    if (!this.boundary || square.layer !== this.firstLayer0) return;
+    if (!this.boundary || square.layer !== this.firstLayer) return;
     // Once more, for the layers that are elsewhere.
     this.enter(square.rows);
     this.returning.set(`${square.pass} ${square.slot}`, square.rows);

@@ -137,6 +137,12 @@ export class RunRecorder {
     };
   }
 
+  /** The run is over: the last that its caller is told. */
+  end(onStats: ((stats: RunStats) => void) | undefined): void {
+    this.setup.onProgress?.(this.progress());
+    onStats?.(this.stats());
+  }
+
   stats(): RunStats {
     const wall = performance.now() / 1000 - this.startedAt;
     const rate = (tokens: number): number => (wall > 0 ? tokens / wall : 0);

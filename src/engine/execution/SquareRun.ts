@@ -61,13 +61,13 @@ export abstract class SquareRun<Row extends HeldRow> implements StageContext {
   protected readonly checker: PathChecker;
   protected readonly live = new Map<RowId, Row>();
   protected readonly pages: RunPages;
+  protected readonly firstLayer: number;
   protected readonly boundary: Boundary | undefined;
   /** The next square, while there is no memory for it. */
   protected held: Square | undefined;
   protected subscriber: Subscriber<IssuedSquare> | undefined;
   protected closed = false;
   private readonly composition: CompositionChecker;
-  private readonly firstLayer: number;
   /** Squares under way of each batch; they share one array of rows. */
   private readonly underWay = new Map<readonly RowRange[], number>();
   private credits: number;

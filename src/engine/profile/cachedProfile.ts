@@ -1,10 +1,11 @@
-import { createHash, randomBytes } from 'node:crypto';
-import { mkdir, open, rename, rm, stat, statfs } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
+import { mkdir, stat, statfs } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import type { MachineFacts } from '../../bindings/Addon.js';
 import { loadAddon } from '../../bindings/loadAddon.js';
 import { SpillwayError } from '../../errors/SpillwayError.js';
 import { readJsonObject } from '../../model/files/readJson.js';
+import { replaceFile } from '../../model/files/replaceFile.js';
 import { userCacheFolder } from '../../model/pull/cacheFolder.js';
 import { parseHardware, type HardwareProfile } from '../policy/HardwareProfile.js';
 import { checkSameMachine } from '../policy/machineMatch.js';
@@ -40,7 +41,9 @@ export async function refreshProfile(options: ProfileOptions = {}): Promise<Hard
   const profile = await profileMachine(options);
   const path = await profilePath(options, loadAddon().machine());
   // Not being able to keep it costs the next one some seconds, and this one nothing.
-  await writeAtomic(path, `${JSON.stringify(profile, undefined, 2)}\n`).catch(() => undefined);
+  await mkdir(dirname(path), { recursive: true })
+    .then(() => replaceFile(path, `${JSON.stringify(profile, undefined, 2)}\n`))
+    .catch(() => undefined);
   return profile;
 }
 
@@ -75,24 +78,6 @@ async function readProfile(path: string, machine: MachineFacts): Promise<Hardwar
     return profile;
   } catch (error) {
     if (error instanceof SpillwayError) return undefined;
-    throw error;
-  }
-}
-
-async function writeAtomic(path: string, content: string): Promise<void> {
-  await mkdir(dirname(path), { recursive: true });
-  const temporary = `${path}.${process.pid}-${randomBytes(4).toString('hex')}.tmp`;
-  try {
-    const handle = await open(temporary, 'wx');
-    try {
-      await handle.writeFile(content);
-      await handle.sync();
-    } finally {
-      await handle.close();
-    }
-    await rename(temporary, path);
-  } catch (error) {
-    await rm(temporary, { force: true });
     throw error;
   }
 }

@@ -1,12 +1,10 @@
-#include "ProfileJob.h"
+#include "profileInBackground.h"
 
 #include <algorithm>
-#include <new>
 #include <utility>
 
-#include "../runtime/Error.h"
 #include "../runtime/Machine.h"
-#include "../runtime/Thread.h"
+#include "BackgroundJob.h"
 #include "arguments.h"
 
 namespace spillway {
@@ -46,6 +44,27 @@ Napi::Value toJavaScript(Napi::Env env, const MachineFigures& figures) {
   return object;
 }
 
+class ProfileWork final : public BackgroundWork {
+ public:
+  explicit ProfileWork(ProfileOptions&& options) : options_(std::move(options)) {}
+  void run() override { figures_ = measureMachine(options_, progress_); }
+  void stop() override { progress_.stopped.store(true); }
+  void onChange(std::function<void()> wake) override { progress_.changed = std::move(wake); }
+  bool report(Napi::Env env, const Napi::FunctionReference& onProgress) override {
+    size_t done = 0, total = 0;
+    std::string what;
+    progress_.get(done, total, what);
+    if (total == 0) return true;
+    return wantsMore(onProgress, {Napi::Number::New(env, static_cast<double>(done)), Napi::Number::New(env, static_cast<double>(total)), Napi::String::New(env, what)});
+  }
+  Napi::Value result(Napi::Env env) override { return toJavaScript(env, figures_); }
+
+ private:
+  ProfileOptions options_;
+  ProfileProgress progress_;
+  MachineFigures figures_;
+};
+
 }  // namespace
 
 ProfileOptions parseProfileOptions(const Napi::Value& value) {
@@ -76,91 +95,8 @@ ProfileOptions parseProfileOptions(const Napi::Value& value) {
   return options;
 }
 
-Napi::Value ProfileJob::start(Napi::Env env, ProfileOptions&& options, const Napi::Function& onProgress) {
-  std::unique_ptr<ProfileJob> job(new ProfileJob(env, std::move(options), onProgress));
-  ProfileJob& started = *job;
-  started.thread_ = startThread("spillway-profil", [&started] { started.run(); });
-  return job.release()->deferred_.Promise();
-}
-
-ProfileJob::ProfileJob(Napi::Env env, ProfileOptions&& options, const Napi::Function& onProgress)
-    : env_(env), options_(std::move(options)), onProgress_(Napi::Persistent(onProgress)), deferred_(Napi::Promise::Deferred::New(env)) {
-  const Napi::String name = Napi::String::New(env, "spillway");
-  if (napi_create_threadsafe_function(env, nullptr, nullptr, name, 0, 1, nullptr, nullptr, this, wakeJavaScript, &wake_) != napi_ok) {
-    throw Error(ErrorCode::Internal, "cannot create a thread-safe function");
-  }
-  napi_add_env_cleanup_hook(env_, environmentEnds, this);
-  progress_.changed = [this] { wake(); };
-}
-
-ProfileJob::~ProfileJob() {
-  progress_.stopped.store(true);
-  if (thread_.joinable()) thread_.join();
-  if (wake_ == nullptr) return;
-  napi_release_threadsafe_function(wake_, napi_tsfn_abort);
-  napi_remove_env_cleanup_hook(env_, environmentEnds, this);
-}
-
-void ProfileJob::environmentEnds(void* self) { delete static_cast<ProfileJob*>(self); }
-
-void ProfileJob::run() {
-  try {
-    figures_ = measureMachine(options_, progress_);
-  } catch (const Error& error) {
-    failure_ = {errorCodeName(error.code()), error.what()};
-  } catch (const std::bad_alloc&) {
-    failure_ = {errorCodeName(ErrorCode::Memory), "out of memory"};
-  } catch (const std::exception& error) {
-    failure_ = {errorCodeName(ErrorCode::Internal), error.what()};
-  }
-  done_.store(true);
-  wake();
-}
-
-void ProfileJob::wake() {
-  if (!awake_.exchange(true)) napi_call_threadsafe_function(wake_, nullptr, napi_tsfn_nonblocking);
-}
-
-void ProfileJob::wakeJavaScript(napi_env env, napi_value, void* context, void*) {
-  if (env == nullptr) return;  // the environment is ending, and `context` with it
-  auto* self = static_cast<ProfileJob*>(context);
-  try {
-    const Napi::HandleScope scope(env);
-    self->drain();
-  } catch (const Napi::Error& error) {
-    napi_fatal_exception(env, error.Value());
-  } catch (...) {
-    // Nothing of ours throws anything else but bad_alloc; there is nobody to tell.
-  }
-}
-
-void ProfileJob::drain() {
-  awake_.store(false);
-  const bool done = done_.load();  // before progress is read, so that the last of it is reported
-  std::optional<Napi::Error> thrown;
-  try {
-    reportProgress();
-  } catch (const Napi::Error& error) {
-    thrown = error;
-    progress_.stopped.store(true);
-  }
-  if (done) settle();  // deletes this
-  if (thrown) throw *thrown;
-}
-
-void ProfileJob::reportProgress() {
-  size_t done = 0, total = 0;
-  std::string what;
-  progress_.get(done, total, what);
-  if (total == 0) return;
-  const Napi::Value answer = onProgress_.Call({Napi::Number::New(env_, static_cast<double>(done)), Napi::Number::New(env_, static_cast<double>(total)), Napi::String::New(env_, what)});
-  if (answer.IsBoolean() && !answer.As<Napi::Boolean>().Value()) progress_.stopped.store(true);
-}
-
-void ProfileJob::settle() {
-  const std::unique_ptr<ProfileJob> last(this);
-  if (failure_) deferred_.Reject(errorValue(env_, failure_->code, failure_->message, nullptr));
-  else deferred_.Resolve(toJavaScript(env_, figures_));
+Napi::Value profileInBackground(Napi::Env env, ProfileOptions&& options, const Napi::Function& onProgress) {
+  return BackgroundJob::start(env, "spillway-profil", std::make_unique<ProfileWork>(std::move(options)), onProgress);
 }
 
 }  // namespace spillway

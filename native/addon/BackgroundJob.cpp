@@ -1,44 +1,43 @@
-#include "RepackJob.h"
+#include "BackgroundJob.h"
 
 #include <new>
 #include <utility>
 
-#include "../runtime/Error.h"
 #include "../runtime/Thread.h"
 #include "arguments.h"
 
 namespace spillway {
 
-Napi::Value RepackJob::start(Napi::Env env, RepackOptions&& options, const Napi::Function& onProgress) {
-  std::unique_ptr<RepackJob> job(new RepackJob(env, std::move(options), onProgress));
-  RepackJob& started = *job;
-  started.thread_ = startThread("spillway-repack", [&started] { started.run(); });
+Napi::Value BackgroundJob::start(Napi::Env env, const char* threadName, std::unique_ptr<BackgroundWork> work, const Napi::Function& onProgress) {
+  std::unique_ptr<BackgroundJob> job(new BackgroundJob(env, std::move(work), onProgress));
+  BackgroundJob& started = *job;
+  started.thread_ = startThread(threadName, [&started] { started.run(); });
   return job.release()->deferred_.Promise();
 }
 
-RepackJob::RepackJob(Napi::Env env, RepackOptions&& options, const Napi::Function& onProgress)
-    : env_(env), options_(std::move(options)), onProgress_(Napi::Persistent(onProgress)), deferred_(Napi::Promise::Deferred::New(env)) {
+BackgroundJob::BackgroundJob(Napi::Env env, std::unique_ptr<BackgroundWork> work, const Napi::Function& onProgress)
+    : env_(env), work_(std::move(work)), onProgress_(Napi::Persistent(onProgress)), deferred_(Napi::Promise::Deferred::New(env)) {
   const Napi::String name = Napi::String::New(env, "spillway");
   if (napi_create_threadsafe_function(env, nullptr, nullptr, name, 0, 1, nullptr, nullptr, this, wakeJavaScript, &wake_) != napi_ok) {
     throw Error(ErrorCode::Internal, "cannot create a thread-safe function");
   }
   napi_add_env_cleanup_hook(env_, environmentEnds, this);
-  progress_.changed = [this] { wake(); };
+  work_->onChange([this] { wake(); });
 }
 
-RepackJob::~RepackJob() {
-  progress_.stopped.store(true);
+BackgroundJob::~BackgroundJob() {
+  work_->stop();
   if (thread_.joinable()) thread_.join();
   if (wake_ == nullptr) return;
   napi_release_threadsafe_function(wake_, napi_tsfn_abort);
   napi_remove_env_cleanup_hook(env_, environmentEnds, this);
 }
 
-void RepackJob::environmentEnds(void* self) { delete static_cast<RepackJob*>(self); }
+void BackgroundJob::environmentEnds(void* self) { delete static_cast<BackgroundJob*>(self); }
 
-void RepackJob::run() {
+void BackgroundJob::run() {
   try {
-    repack(std::move(options_), progress_, totalBytes_);
+    work_->run();
   } catch (const FileError& error) {
     failure_ = {errorCodeName(error.code()), error.what(), std::make_shared<FileError>(error)};
   } catch (const Error& error) {
@@ -52,13 +51,13 @@ void RepackJob::run() {
   wake();
 }
 
-void RepackJob::wake() {
+void BackgroundJob::wake() {
   if (!awake_.exchange(true)) napi_call_threadsafe_function(wake_, nullptr, napi_tsfn_nonblocking);
 }
 
-void RepackJob::wakeJavaScript(napi_env env, napi_value, void* context, void*) {
+void BackgroundJob::wakeJavaScript(napi_env env, napi_value, void* context, void*) {
   if (env == nullptr) return;  // the environment is ending, and `context` with it
-  auto* self = static_cast<RepackJob*>(context);
+  auto* self = static_cast<BackgroundJob*>(context);
   try {
     const Napi::HandleScope scope(env);
     self->drain();
@@ -69,31 +68,29 @@ void RepackJob::wakeJavaScript(napi_env env, napi_value, void* context, void*) {
   }
 }
 
-void RepackJob::drain() {
+void BackgroundJob::drain() {
   awake_.store(false);
   const bool done = done_.load();  // before progress is read, so that the last of it is reported
   std::optional<Napi::Error> thrown;
   try {
-    reportProgress();
+    if (!work_->report(env_, onProgress_)) work_->stop();
   } catch (const Napi::Error& error) {
     thrown = error;
-    progress_.stopped.store(true);
+    work_->stop();
   }
   if (done) settle();  // deletes this
   if (thrown) throw *thrown;
 }
 
-void RepackJob::reportProgress() {
-  const uint64_t bytes = progress_.bytes.load();
-  if (std::exchange(reportedBytes_, bytes) == bytes) return;
-  const Napi::Value answer = onProgress_.Call({Napi::Number::New(env_, static_cast<double>(bytes)), Napi::Number::New(env_, static_cast<double>(totalBytes_.load()))});
-  if (answer.IsBoolean() && !answer.As<Napi::Boolean>().Value()) progress_.stopped.store(true);
+void BackgroundJob::settle() {
+  const std::unique_ptr<BackgroundJob> last(this);
+  if (failure_) deferred_.Reject(errorValue(env_, failure_->code, failure_->message, failure_->file.get()));
+  else deferred_.Resolve(work_->result(env_));
 }
 
-void RepackJob::settle() {
-  const std::unique_ptr<RepackJob> last(this);
-  if (failure_) deferred_.Reject(errorValue(env_, failure_->code, failure_->message, failure_->file.get()));
-  else deferred_.Resolve(env_.Undefined());
+bool wantsMore(const Napi::FunctionReference& onProgress, std::initializer_list<napi_value> arguments) {
+  const Napi::Value answer = onProgress.Call(arguments);
+  return !answer.IsBoolean() || answer.As<Napi::Boolean>().Value();
 }
 
 }  // namespace spillway

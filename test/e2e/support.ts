@@ -1,0 +1,18 @@
+import { fileURLToPath } from 'node:url';
+import { Engine, type EngineOptions, type Row, type RowResult, type RunOptions } from '../../src/index.js';
+
+/** A tiny model of test/fixtures/models. */
+export const model = (name: string): string => fileURLToPath(new URL(`../fixtures/models/${name}`, import.meta.url));
+
+/** Rows of unequal prompts and answers. */
+export const unequalRows: readonly Row[] = Array.from({ length: 20 }, (_, i) => ({
+  id: i, tokens: Array.from({ length: 1 + ((i * 5) % 23) }, (__, j) => (i * 31 + j * 17 + 3) % 250), maxNewTokens: 1 + ((i * 3) % 7),
+}));
+
+/** What an engine of small batches and squares makes of the unequal rows. */
+export async function generateUnequal(options: EngineOptions, run: RunOptions = {}): Promise<RowResult[]> {
+  await using engine = await Engine.open({ batchSize: 4, tokensPerSquare: 16, ...options });
+  const results: RowResult[] = [];
+  for await (const row of engine.generate(unequalRows, { logprobs: 1, ...run })) results.push(row);
+  return results;
+}
