@@ -32,7 +32,7 @@ export interface RunStats {
   /** What the cost model says of a run like this one, by the machine's profile; left out where the machine was not measured, and for schedules of one's own. */
   readonly predicted?: PredictedRun;
   /** How the policy came about; `replans`: changes because rows turned out longer or shorter than planned, those of earlier runs of the engine included. */
-  readonly plan?: Pick<EnginePlan, 'origin' | 'why'> & { readonly replans: readonly Replan[] };
+  readonly plan?: Pick<EnginePlan, 'origin' | 'why' | 'machineSpeed'> & { readonly replans: readonly Replan[] };
   /** The JavaScript thread's own work for the run. */
   readonly orchestration: { readonly seconds: number; readonly fractionOfWall: number };
 }

@@ -82,6 +82,8 @@ ProfileOptions parseProfileOptions(const Napi::Value& value) {
   }
   options.budget = readNumber(object.Get("budget"), "budget");
   if (!(options.budget > 0 && options.budget <= 100)) refuseArgument("budget", object.Get("budget"), "a number above 0, at most 100");
+  options.speedOnly = readBoolean(object.Get("speedOnly"), "speedOnly");
+  if (options.speedOnly) options.tokenCounts = {1, 64};
   options.instructionSets = {bestInstructionSet()};
   const bool others = readBoolean(object.Get("otherInstructionSets"), "otherInstructionSets");
   for (const InstructionSet set : {InstructionSet::Avx512, InstructionSet::Avx2, InstructionSet::Scalar}) {

@@ -33,6 +33,7 @@ long Workbench::involuntarySwitches() {
 
 std::vector<ComputeSetting> Workbench::settings(bool others) {
   std::vector<ComputeSetting> settings = {{best(), &all_, false}};
+  if (options_.speedOnly) return settings;
   if (all_.threads() > 1) settings.push_back({best(), &one_, false});
   if (others)
     for (size_t i = 1; i < options_.instructionSets.size(); i++) settings.push_back({options_.instructionSets[i], &all_, true});

@@ -10,19 +10,25 @@ namespace {
 
 constexpr double kMostSeconds = 20;  // at a budget of 1; the first round is made in any case
 
-}  // namespace
-
-MachineFigures measureMachine(const ProfileOptions& options, ProfileProgress& progress) {
-  Workbench bench(options, progress);
+std::vector<std::unique_ptr<Measurement>> allOf(const ProfileOptions& options) {
   std::vector<std::unique_ptr<Measurement>> measurements;
   measurements.push_back(measureMemory());
-  if (!options.diskFolder.empty()) measurements.push_back(measureDisk());
-  for (const char* kind : {"q4", "q8", "f16", "f32"}) measurements.push_back(measureMatmul(kind));
+  if (!options.speedOnly && !options.diskFolder.empty()) measurements.push_back(measureDisk());
+  measurements.push_back(measureMatmul("q4"));
+  if (options.speedOnly) return measurements;
+  for (const char* kind : {"q8", "f16", "f32"}) measurements.push_back(measureMatmul(kind));
   for (const char* kind : {"f16", "q8", "q4"}) measurements.push_back(measureAttention(kind));
   measurements.push_back(measureCacheStore());
   measurements.push_back(measureSampling());
   measurements.push_back(measureTask());
+  return measurements;
+}
 
+}  // namespace
+
+MachineFigures measureMachine(const ProfileOptions& options, ProfileProgress& progress) {
+  Workbench bench(options, progress);
+  const std::vector<std::unique_ptr<Measurement>> measurements = allOf(options);
   const size_t rounds = options.budget < 0.5 ? 1 : 3;
   const double begin = monotonicSeconds();
   double longest = 0;

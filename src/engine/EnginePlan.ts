@@ -1,4 +1,5 @@
 import type { Advice } from './policy/advise.js';
+import type { MachineSpeed } from './policy/atSpeed.js';
 import type { Policy } from './policy/Policy.js';
 import type { Prediction } from './policy/predict.js';
 import type { Workload } from './policy/Workload.js';
@@ -12,6 +13,8 @@ export interface EnginePlan {
   readonly workload?: Workload;
   readonly policy?: Policy;
   readonly predicted?: Prediction;
+  /** How fast the machine was when it was planned for, over its kept profile; the plan is for that speed. */
+  readonly machineSpeed?: MachineSpeed;
   /** What would be much faster, but changes results a little, so that it is not chosen unless it is allowed. */
   readonly recommended?: readonly Advice[];
 }

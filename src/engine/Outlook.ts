@@ -38,8 +38,8 @@ export class Outlook {
 
   /** What a run's statistics say beside what was measured. */
   of(run: SeenRun): Pick<RunStats, 'predicted' | 'plan'> {
-    const { origin, why } = this.settled.planned.plan;
-    return { ...this.predicted(run), plan: { origin, ...(why !== undefined && { why }), replans: this.drift?.replans ?? [] } };
+    const { origin, why, machineSpeed } = this.settled.planned.plan;
+    return { ...this.predicted(run), plan: { origin, ...(why !== undefined && { why }), ...(machineSpeed && { machineSpeed }), replans: this.drift?.replans ?? [] } };
   }
 
   private predicted({ block, schedule, totals, ownStages }: SeenRun): Pick<RunStats, 'predicted'> {

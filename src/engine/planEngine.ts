@@ -10,6 +10,7 @@ import type { ExpectedRows } from '../ExpectedRows.js';
 import type { ModelSource } from '../model/ModelSource.js';
 import type { EnginePlan } from './EnginePlan.js';
 import { recommendCompression } from './policy/advise.js';
+import { atSpeed, type MachineSpeed } from './policy/atSpeed.js';
 import { chooseBlock } from './policy/chooseBlock.js';
 import { choosePolicy, type RankedPlan } from './policy/choosePolicy.js';
 import type { HardwareProfile } from './policy/HardwareProfile.js';
@@ -23,6 +24,7 @@ import { layerFlopsPerToken } from './policy/spillway/computeSeconds.js';
 import type { Workload } from './policy/Workload.js';
 import { policyOptions } from './policyOptions.js';
 import { cachedProfile } from './profile/cachedProfile.js';
+import { speedNow } from './profile/speedNow.js';
 import type { ProfileOptions } from './profile/profileMachine.js';
 import { DEFAULT_BATCH_SIZE, type Settings } from './settleOptions.js';
 
@@ -60,7 +62,8 @@ const DISK_MARGIN = 0.9;
  *
  * @param settings the options as they are without a plan
  * @param expected rows to plan for; undefined: nothing is known of them
- * @param profileOf how the profile of this machine is had; replaced in tests
+ * @param profileOf how the profile of this machine is had; replaced in tests, as is
+ * @param speedOf how fast the machine is now, over that profile
  * @throws UsageError for a hardware profile of another machine, and for a policy that this machine cannot follow
  */
 export async function planEngine(
@@ -70,6 +73,7 @@ export async function planEngine(
   machine: MachineFacts,
   expected: ExpectedRows | undefined,
   profileOf: (options: ProfileOptions) => Promise<HardwareProfile> = cachedProfile,
+  speedOf: (profile: HardwareProfile, signal?: AbortSignal) => Promise<MachineSpeed> = speedNow,
 ): Promise<PlannedEngine> {
   const chosen = options.policy ?? 'auto';
   if (typeof chosen === 'string' && !['auto', 'default'].includes(chosen)) throw new UsageError(`policy: found ${JSON.stringify(chosen)}, expected auto, default or a policy`);
@@ -84,13 +88,16 @@ export async function planEngine(
   const shape = shapeOfModel(source, basename(source.path));
   const workload = workloadOf(expected ?? UNKNOWN_ROWS, shape);
   let hardware: HardwareProfile;
+  let speed: MachineSpeed | undefined;
   if (typeof options.hardware === 'object') {
     checkSameMachine(options.hardware, machine);
     hardware = options.hardware;
   } else {
     if (work(shape, workload) < WORTH_MEASURING) return asIs(originOf(chosen));
     try {
-      hardware = await profileOf({ disk: settings.disk, threads: settings.threads, signal: options.signal, onProgress: options.onProfile });
+      const profile = await profileOf({ disk: settings.disk, threads: settings.threads, signal: options.signal, onProgress: options.onProfile });
+      speed = await speedOf(profile, options.signal);
+      hardware = atSpeed(profile, speed);
     } catch (error) {
       if (!(error instanceof SpillwayError) || error instanceof InterruptedError) throw error;
       return asIs(originOf(chosen), error.message);
@@ -102,24 +109,19 @@ export async function planEngine(
     workload,
     allow: allowed(given, settings),
   };
-  if (typeof chosen === 'object') return asIs('policy', undefined, request);
-  try {
-    return search(given, settings, request);
-  } catch (error) {
-    // By the model nothing fits; whoever opens the engine finds out exactly, and says what would.
-    if (error instanceof MemoryBudgetError) return asIs('default', 'no plan fits the memory', request);
-    throw error;
-  }
+  const planned = typeof chosen === 'object' ? asIs('policy', undefined, request) : (searched(given, settings, request) ?? asIs('default', 'no plan fits the memory', request));
+  return speed ? { ...planned, plan: { ...planned.plan, machineSpeed: speed } } : planned;
 }
 
 function originOf(chosen: 'auto' | 'default' | Policy): EnginePlan['origin'] {
   return typeof chosen === 'object' ? 'policy' : 'default';
 }
 
-function search(given: EngineOptions, settings: Settings, request: PlanRequest): PlannedEngine {
+/** Undefined where by the model nothing fits: whoever opens the engine finds out exactly, and says what would. */
+function searched(given: EngineOptions, settings: Settings, request: PlanRequest): PlannedEngine | undefined {
   const shares = settledShares(given, settings);
   const best = shares ? chooseBlock(request, shares) : bestPlan(request);
-  if (best === undefined) return { plan: { origin: 'default', why: 'no plan fits the memory', workload: request.workload }, options: given, streams: false, request };
+  if (best === undefined) return undefined;
   const usual = shares ? undefined : usualPlan(request, settings);
   const plan = usual && best.predicted.tokensPerSecond < usual.predicted.tokensPerSecond * CLEARLY_FASTER ? usual : best;
   const { weights: planned, ...planOptions } = policyOptions(plan.policy);
@@ -138,10 +140,9 @@ function search(given: EngineOptions, settings: Settings, request: PlanRequest):
   };
 }
 
-/** The best plan; where memory is scarce, also of those with smaller squares. @throws MemoryBudgetError if nothing fits */
-function bestPlan(request: PlanRequest): RankedPlan {
+/** The best plan; where memory is scarce, also of those with smaller squares. Undefined if nothing fits. */
+function bestPlan(request: PlanRequest): RankedPlan | undefined {
   const plans: RankedPlan[] = [];
-  let failure: unknown;
   for (const tokensPerSquare of [undefined, ...(request.allow?.tokensPerSquare === undefined ? SMALLER_SQUARES : [])]) {
     const { batchSize, mostBatchSize = Infinity } = request.allow ?? {};
     if (tokensPerSquare !== undefined && batchSize !== undefined && batchSize > tokensPerSquare) continue;
@@ -150,13 +151,10 @@ function bestPlan(request: PlanRequest): RankedPlan {
       plans.push(choosePolicy({ ...request, allow }));
     } catch (error) {
       if (!(error instanceof MemoryBudgetError)) throw error;
-      failure ??= error;
     }
     if (plans[0] !== undefined && plans[0].policy.weights.disk === 0 && plans[0].policy.cache.disk === 0) break;
   }
-  const best = plans.sort((a, b) => b.predicted.tokensPerSecond - a.predicted.tokensPerSecond)[0];
-  if (best === undefined) throw failure;
-  return best;
+  return plans.sort((a, b) => b.predicted.tokensPerSecond - a.predicted.tokensPerSecond)[0];
 }
 
 /** What an engine does that nobody plans for, where the request allows it and it fits. */

@@ -2,6 +2,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from '@jest/globals';
 import { loadAddon } from '../../src/bindings/loadAddon.js';
 import { planEngine, type PlannedEngine } from '../../src/engine/planEngine.js';
+import type { MachineSpeed } from '../../src/engine/policy/atSpeed.js';
 import type { HardwareProfile } from '../../src/engine/policy/HardwareProfile.js';
 import { parsePolicy } from '../../src/engine/policy/Policy.js';
 import { settleOptions } from '../../src/engine/settleOptions.js';
@@ -35,9 +36,11 @@ const LARGE: ModelSource = {
   }),
 };
 
-function planned(more: Partial<EngineOptions>, { model = LARGE, expected = MANY, profileOf }: { model?: ModelSource; expected?: ExpectedRows; profileOf?: () => Promise<HardwareProfile> } = {}): Promise<PlannedEngine> {
+const AS_EVER: MachineSpeed = { memory: 1, fewRows: 1, manyRows: 1 };
+
+function planned(more: Partial<EngineOptions>, { model = LARGE, expected = MANY, profileOf, speed = AS_EVER }: { model?: ModelSource; expected?: ExpectedRows; profileOf?: () => Promise<HardwareProfile>; speed?: MachineSpeed } = {}): Promise<PlannedEngine> {
   const options: EngineOptions = { model: model.path, cpuMemory: '4GiB', ...more };
-  return planEngine(model, options, settleOptions(options, machine), machine, expected, profileOf ?? (() => Promise.reject(new Error('this machine must not be measured here'))));
+  return planEngine(model, options, settleOptions(options, machine), machine, expected, profileOf ?? (() => Promise.reject(new Error('this machine must not be measured here'))), () => Promise.resolve(speed));
 }
 
 describe('the plan of an engine', () => {
@@ -108,6 +111,18 @@ describe('the plan of an engine', () => {
     expect(options.batchSize).toBeUndefined();
     await expect(planned({}, { profileOf: () => Promise.reject(new InterruptedError('stop')) })).rejects.toThrow(InterruptedError);
     await expect(planned({}, { profileOf: () => Promise.reject(new TypeError('a mistake of ours')) })).rejects.toThrow(TypeError);
+  });
+
+  test('is for the speed that the machine has now, not for that of its profile', async () => {
+    const profileOf = (): Promise<HardwareProfile> => Promise.resolve(HERE);
+    const usual = await planned({}, { profileOf });
+    const slow: MachineSpeed = { memory: 0.5, fewRows: 0.5, manyRows: 0.5 };
+    const { plan, request } = await planned({}, { profileOf, speed: slow });
+    expect(plan.machineSpeed).toEqual(slow);
+    expect(plan.predicted?.tokensPerSecond).toBeCloseTo((usual.plan.predicted?.tokensPerSecond ?? 0) / 2, 0);
+    expect(request?.hardware.cpu.memoryBytesPerSecond).toBe(HERE.cpu.memoryBytesPerSecond / 2);
+    // What is given is taken at its word.
+    expect((await planned({ hardware: HERE }, { speed: slow })).plan).not.toHaveProperty('machineSpeed');
   });
 
   test('where nothing fits by the model, the defaults stay: whoever opens the engine says what is missing', async () => {

@@ -65,7 +65,7 @@ export async function profileMachine(options: ProfileOptions = {}): Promise<Hard
   const figures = await measure(
     addon,
     {
-      threads, budget, pageTokens: PAGE_TOKENS, otherInstructionSets: budget >= WHOLE_BUDGET,
+      threads, budget, pageTokens: PAGE_TOKENS, otherInstructionSets: budget >= WHOLE_BUDGET, speedOnly: false,
       ...(diskBytes > 0 && { disk: { folder: disk, bytes: diskBytes } }),
       ...(options.memory !== undefined && { memoryBytes: Math.min(parseBytes(options.memory, 'memory'), 2 ** 32) }),
     },
@@ -89,7 +89,8 @@ export function diskBytesOf(size: Size | undefined): number {
   return bytes;
 }
 
-async function measure(addon: Addon, options: Parameters<Addon['profile']>[0], signal: AbortSignal | undefined, onProgress: ProfileOptions['onProgress']): Promise<MachineFigures> {
+/** Measures, and can be stopped. @internal */
+export async function measure(addon: Addon, options: Parameters<Addon['profile']>[0], signal: AbortSignal | undefined, onProgress: ProfileOptions['onProgress']): Promise<MachineFigures> {
   const stopped = (): boolean => signal?.aborted === true;
   if (stopped()) throw new InterruptedError(signal?.reason);
   let last = -1;

@@ -1,0 +1,52 @@
+import type { ComputeProfile, HardwareProfile, OtherCompute } from './HardwareProfile.js';
+
+/** How fast a machine is just now, over what its profile says: 1 is as fast, 0.5 half as fast. */
+export interface MachineSpeed {
+  /** Reading large blocks of memory. */
+  readonly memory: number;
+  /** Products of one row, which reading the weights bounds. */
+  readonly fewRows: number;
+  /** Products of 64 rows, which computing bounds. */
+  readonly manyRows: number;
+}
+
+/** Rows of the products that the two speeds are of. */
+export const SPEED_TOKENS = { fewRows: 1, manyRows: 64 } as const;
+
+/**
+ * The profile of a machine that is faster or slower than it says: products by the two speeds and, between 1 and 64 rows, by what lies between them;
+ * attention, quantising and tasks by that of the work that they are most like. The disk and a GPU are as they were. Pure.
+ */
+export function atSpeed(profile: HardwareProfile, speed: MachineSpeed): HardwareProfile {
+  const { cpu } = profile;
+  return {
+    ...profile,
+    cpu: {
+      ...cpu,
+      ...scaled(cpu, speed),
+      memoryBytesPerSecond: cpu.memoryBytesPerSecond * speed.memory,
+      ...(cpu.memoryCopyBytesPerSecond !== undefined && { memoryCopyBytesPerSecond: cpu.memoryCopyBytesPerSecond * speed.memory }),
+      quantiseValuesPerSecond: cpu.quantiseValuesPerSecond * speed.manyRows,
+      dequantiseValuesPerSecond: cpu.dequantiseValuesPerSecond * speed.manyRows,
+      sampleLogitsPerSecond: cpu.sampleLogitsPerSecond * speed.manyRows,
+      ...(cpu.sampleTopPLogitsPerSecond !== undefined && { sampleTopPLogitsPerSecond: cpu.sampleTopPLogitsPerSecond * speed.manyRows }),
+      taskSeconds: cpu.taskSeconds / speed.manyRows,
+      ...(cpu.oneThread && { oneThread: { ...cpu.oneThread, ...scaled(cpu.oneThread, speed) } }),
+      ...(cpu.otherInstructionSets && { otherInstructionSets: cpu.otherInstructionSets.map((each) => ({ ...each, ...scaled(each, speed) })) }),
+    },
+  };
+}
+
+function scaled({ matmul, attention }: Pick<ComputeProfile | OtherCompute, 'matmul' | 'attention'>, { fewRows, manyRows }: MachineSpeed): Pick<ComputeProfile, 'matmul' | 'attention'> {
+  return {
+    matmul: matmul.map((point) => {
+      const part = Math.min(1, Math.max(0, Math.log(point.tokens / SPEED_TOKENS.fewRows) / Math.log(SPEED_TOKENS.manyRows / SPEED_TOKENS.fewRows)));
+      return { ...point, flopsPerSecond: point.flopsPerSecond * fewRows ** (1 - part) * manyRows ** part };
+    }),
+    attention: {
+      prefillFlopsPerSecond: attention.prefillFlopsPerSecond * manyRows,
+      decodeBytesPerSecond: attention.decodeBytesPerSecond * manyRows,
+      ...(attention.decode && { decode: attention.decode.map((point) => ({ ...point, bytesPerSecond: point.bytesPerSecond * manyRows })) }),
+    },
+  };
+}

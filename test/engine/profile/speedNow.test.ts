@@ -1,0 +1,26 @@
+import { describe, expect, test } from '@jest/globals';
+import { parseHardware } from '../../../src/engine/policy/HardwareProfile.js';
+import { profileMachine } from '../../../src/engine/profile/profileMachine.js';
+import { speedNow, speedOf } from '../../../src/engine/profile/speedNow.js';
+import type { MachineFigure } from '../../../src/bindings/Addon.js';
+import { CPU_MACHINE } from '../policy/support/hardware.js';
+
+const figure = (what: MachineFigure['what'], perSecond: number, tokens = 0): MachineFigure => ({
+  what, perSecond, tokens, kind: what === 'matmul' ? 'q4' : '', instructionSet: '', threads: CPU_MACHINE.cpu.threads, groupHeads: 0, requestBytes: 0, depth: 0, spread: 0, samples: 3,
+});
+
+describe('how fast the machine is now', () => {
+  test('is what was measured over what the profile says', () => {
+    const cpu = { ...CPU_MACHINE.cpu, memoryBytesPerSecond: 2e10, matmul: [{ weights: 'q4' as const, tokens: 1, flopsPerSecond: 1e10 }, { weights: 'q4' as const, tokens: 64, flopsPerSecond: 4e11 }] };
+    const figures = [figure('memory-read', 1e10), figure('matmul', 2e10, 1), figure('matmul', 3e11, 64)];
+    expect(speedOf({ figures, leftOut: [] }, { cpu })).toEqual({ memory: 0.5, fewRows: 2, manyRows: 0.75 });
+    // A clock that jumped must not make a machine of no speed, or of endless speed.
+    expect(speedOf({ figures: [figure('memory-read', 1), figure('matmul', 1e20, 1)], leftOut: [] }, { cpu })).toEqual({ memory: 1 / 8, fewRows: 8, manyRows: 1 });
+  });
+
+  test('is measured on this machine, and can be stopped', async () => {
+    const profile = parseHardware(await profileMachine({ budget: 0.001, memory: '16MiB', diskBytes: 0 }), 'test');
+    for (const ratio of Object.values(await speedNow(profile))) expect(ratio > 0 && ratio <= 8).toBe(true);
+    await expect(speedNow(profile, AbortSignal.abort('enough'))).rejects.toMatchObject({ code: 'interrupted' });
+  });
+});
