@@ -3,7 +3,7 @@ import type { NativeRuntime } from './bindings/Addon.js';
 import { nativeCallAsync } from './bindings/nativeCall.js';
 import { openRuntime, type SettledOptions } from './engine/openRuntime.js';
 import { rowsToCome } from './engine/rowsToCome.js';
-import { Outlook } from './engine/Outlook.js';
+import { Outlook, type SeenRun } from './engine/Outlook.js';
 import { BLOCK_SCHEDULES } from './engine/schedules/blockSchedules.js';
 import { FollowingRun } from './engine/execution/FollowingRun.js';
 import { NativeDevice } from './engine/execution/NativeDevice.js';
@@ -72,7 +72,6 @@ export class Engine implements GenerationSource, AsyncDisposable {
   private readonly runs = new Set<Pick<Run<unknown>, 'fail' | 'drained'>>();
   private readonly device: NativeDevice;
   private readonly pool: PagePool;
-  private readonly placement: Placement;
   private readonly movement: Movement;
   private readonly outlook: Outlook;
   /** By which plan it was opened. */
@@ -97,7 +96,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
     this.pool = new PagePool(cache.pages, cache.pageTokens, settled.diskCache);
     const [bytes, streamed] = [settled.layerBytes, streamedBytes].map((list) => list.reduce((sum, each) => sum + each, 0));
     const onDisk = (share: number): TierShares => ({ gpu: 0, cpu: 1 - share, disk: share });
-    this.placement = { weights: onDisk((streamed ?? 0) / Math.max(1, bytes ?? 0)), cache: onDisk(cacheOnDisk), activations: onDisk(activationsOnDisk) };
+    const placement: Placement = { weights: onDisk((streamed ?? 0) / Math.max(1, bytes ?? 0)), cache: onDisk(cacheOnDisk), activations: onDisk(activationsOnDisk) };
     const tokenBytes = decoder.hiddenSize * 4;
     const movement = pagedMovement({
       streamedBytes,
@@ -108,7 +107,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
       residentTokens: activations?.residentTokens ?? Infinity,
     });
     this.movement = peerMovement(movement, grid, tokenBytes, this.device.computeTier);
-    this.outlook = new Outlook(settled, this.placement);
+    this.outlook = new Outlook(settled, placement);
     this.plan = settled.planned.plan;
   }
 
@@ -173,7 +172,8 @@ export class Engine implements GenerationSource, AsyncDisposable {
     const inFlight = new InFlight(2 * places + ORDER_WINDOW);
     const rejected$ = new Subject<OrderedResult>();
     const { contextTokens, vocabularySize } = this.source.decoder;
-    const recorder = this.recorder(schedule.name, options);
+    const ledger = this.outlook.ledger(schedule.name, options.pipeline !== undefined);
+    const recorder = this.recorder(schedule.name, options, ledger);
     const { pool } = this;
     const source = intake(rows, {
       options,
@@ -188,9 +188,11 @@ export class Engine implements GenerationSource, AsyncDisposable {
       rejected$,
     });
     const run = this.start(source, { ...options, schedule, mostRows: this.outlook.mostRows }, recorder);
+    this.outlook.began(ledger);
     void run.drained.then(() => {
       inFlight.wake();
       recorder.end(options.onStats);
+      this.outlook.ended(ledger);
     });
     return {
       run,
@@ -292,6 +294,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
       for (const run of runs) run.fail(new InterruptedError('the engine was closed'));
       await Promise.all(runs.map((run) => run.drained));
       await this.device.close();
+      await this.outlook.learned();
     })();
     return this.closing;
   }
@@ -355,16 +358,15 @@ export class Engine implements GenerationSource, AsyncDisposable {
     if (part && !peers) throw new UsageError('peers: found none, expected a source and a sink: this engine has a part of the layers only');
   }
 
-  private recorder(schedule: string, { onProgress, onTrace, pipeline }: Pick<RunOptions, 'onProgress' | 'onTrace' | 'pipeline'>): RunRecorder {
-    const { grid, rowsPerSlot, threads, precision, compressWeights, compressCache, sparseAttention } = this.settled;
-    const block = { batchSize: rowsPerSlot, batches: grid.slots, tokensPerSquare: grid.tokensPerSquare, ...this.placement, compressWeights, compressCache, cpuAttention: true, threads };
+  private recorder(schedule: string, { onProgress, onTrace, pipeline }: Pick<RunOptions, 'onProgress' | 'onTrace' | 'pipeline'>, ledger?: SeenRun['ledger']): RunRecorder {
     return new RunRecorder({
       model: this.source.path,
-      policy: { schedule, ...block, sparseAttention, precision },
+      policy: { schedule, ...this.outlook.block, sparseAttention: this.settled.sparseAttention, precision: this.settled.precision },
       loadSeconds: this.loadSeconds,
       memory: () => this.memory(),
       lengths: this.outlook.drift,
-      outlook: (totals) => this.outlook.of({ block, schedule, totals, ownStages: pipeline !== undefined }),
+      outlook: (totals) => this.outlook.of({ schedule, totals, ownStages: pipeline !== undefined, ledger }),
+      ledger,
       onProgress,
       onTrace,
     });

@@ -28,6 +28,11 @@ export interface EngineOptions {
   readonly policy?: 'auto' | 'default' | Policy;
   /** The machine to plan for. Default `this`: measured, or what was measured before. */
   readonly hardware?: HardwareProfile | 'this';
+  /**
+   * Whether predictions on this machine are corrected by what earlier runs took, and this engine's runs correct those of later ones; kept beside the machine's
+   * profile. Nothing is learned by a `hardware` that is given, nor with policy `default`. Default true.
+   */
+  readonly learn?: boolean;
   /** The rows that are to come, or a way to find out, called with the model's tokenizer. Default, also where it finds nothing: many, of 384 and 128 tokens. */
   readonly expectedRows?: ExpectedRows | ((tokenizer: Tokenizer) => Promise<ExpectedRows | undefined>);
   /** The order of the work, where a run does not say. Default: `diagonal`, or what the policy says. */

@@ -1,4 +1,5 @@
 import type { EnginePlan } from './engine/EnginePlan.js';
+import type { RunCorrections } from './engine/corrections/RunCorrections.js';
 import type { PredictedRun } from './engine/predictRun.js';
 import type { Replan } from './engine/WorkloadDrift.js';
 
@@ -31,6 +32,8 @@ export interface RunStats {
   readonly residentPeakBytes: number;
   /** What the cost model says of a run like this one, by the machine's profile; left out where the machine was not measured, and for schedules of one's own. */
   readonly predicted?: PredictedRun;
+  /** What of `predicted` earlier runs taught, and what this run teaches; left out where `predicted` is, and where the machine is used otherwise than it was measured. */
+  readonly corrections?: RunCorrections;
   /** How the policy came about; `replans`: changes because rows turned out longer or shorter than planned, those of earlier runs of the engine included. */
   readonly plan?: Pick<EnginePlan, 'origin' | 'why' | 'machineSpeed'> & { readonly replans: readonly Replan[] };
   /** The JavaScript thread's own work for the run. */

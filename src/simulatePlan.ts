@@ -40,6 +40,8 @@ export interface SimulateOptions {
   readonly onTrace?: ((event: TraceEvent) => void) | undefined;
   /** Stages to try instead of the default ones. */
   readonly pipeline?: ((run: StageContext) => Stage) | undefined;
+  /** Told every task that is through: what learns from real runs learns from simulated ones likewise. */
+  readonly ledger?: { completed(event: TaskEvent): void } | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -70,7 +72,7 @@ export async function simulatePlan(request: PlanRequest, policy: Policy, options
   const pool = new PagePool(sizes.rowPages * Math.min(rows, 2 * slots * policy.batchSize), PAGE_TOKENS);
   const used = (): number => pool.used.memory * sizes.pageBytes;
   const recorder = new RunRecorder({
-    model: shape.name, policy: { ...policy }, loadSeconds: 0, onTrace: options.onTrace,
+    model: shape.name, policy: { ...policy }, loadSeconds: 0, onTrace: options.onTrace, ledger: options.ledger,
     memory: () => ({ cache: { capacityBytes: pool.capacity * sizes.pageBytes, usedBytes: used(), peakBytes: pool.peakUsed.memory * sizes.pageBytes } }),
   });
   const seen = { first: Infinity, last: 0, tasks: 0, queues: {} as Record<string, number> };

@@ -8,14 +8,23 @@ import type { Addon } from './Addon.js';
 const ROOT = new URL('../../', import.meta.url);
 const REMEDY = 'run `npm rebuild spillway` (in a checkout: `npm run build:native`), which needs CMake and a C++ compiler';
 
-let loaded: Addon | undefined;
+let loaded: { readonly addon: Addon; readonly path: string } | undefined;
 
 /**
  * The native addon, loaded once. The environment variable SPILLWAY_ADDON names another binary (a build with sanitizers, say).
  * @throws NativeError with what was tried and the remedy, if there is no addon that fits this package and this machine
  */
 export function loadAddon(): Addon {
-  loaded ??= loadFrom(candidates(), packageVersion());
+  return load().addon;
+}
+
+/** The binary that `loadAddon` loads. @throws NativeError likewise */
+export function addonPath(): string {
+  return load().path;
+}
+
+function load(): { readonly addon: Addon; readonly path: string } {
+  loaded ??= find(candidates(), packageVersion());
   return loaded;
 }
 
@@ -34,6 +43,10 @@ function packageVersion(): string {
 
 /** @internal exported for tests */
 export function loadFrom(paths: readonly string[], version: string): Addon {
+  return find(paths, version).addon;
+}
+
+function find(paths: readonly string[], version: string): { readonly addon: Addon; readonly path: string } {
   const require = createRequire(import.meta.url);
   const failures: string[] = [];
   for (const path of paths) {
@@ -43,7 +56,7 @@ export function loadFrom(paths: readonly string[], version: string): Addon {
     }
     try {
       const addon = require(path) as Addon;
-      if (addon.version === version) return addon;
+      if (addon.version === version) return { addon, path };
       failures.push(`${path}: built from version ${addon.version}, expected ${version}`);
     } catch (error) {
       // An Error of another realm inside jest: its message is all that is used.

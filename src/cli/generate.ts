@@ -89,6 +89,7 @@ async function generate(flags: GenerateFlags, context: CommandContext): Promise<
       signal: context.signal,
       onProfile: showProfiling(meter, context),
       onPlan: (plan) => {
+        for (const note of plan.notes ?? []) context.say(note);
         const words = describeEnginePlan(plan);
         if (words !== undefined) context.say(words);
       },

@@ -81,10 +81,10 @@ async function plan(flags: PlanCommandFlags, context: CommandContext): Promise<v
 }
 
 /** Measuring this machine takes a few seconds, which a person should see pass. */
-async function readMachine(name: string, { signal }: CommandContext): Promise<PlanRequest['hardware']> {
+async function readMachine(name: string, context: CommandContext): Promise<PlanRequest['hardware']> {
   const meter = new ProgressMeter('auto', process.stderr);
   try {
-    return await readHardware(name, { signal, onProgress: ({ done, total, what }) => meter.show('measuring this machine', { done, total, words: what }) });
+    return await readHardware(name, { signal: context.signal, onNote: (line) => context.say(line), onProgress: ({ done, total, what }) => meter.show('measuring this machine', { done, total, words: what }) });
   } finally {
     meter.stop();
   }

@@ -37,6 +37,14 @@ export interface PlannedEngine {
   readonly streams: boolean;
   /** For predictions: what it was planned for. Undefined where nothing is known of the machine. */
   readonly request: PlanRequest | undefined;
+  /** Where what runs take is to be kept; undefined where nothing is to be learned. */
+  readonly learning?: LearningTarget;
+}
+
+/** The kept profile that runs correct, and the options that it is found by. */
+export interface LearningTarget {
+  readonly profile: HardwareProfile;
+  readonly options: ProfileOptions;
 }
 
 /** Rows of which nothing is known. */
@@ -89,15 +97,19 @@ export async function planEngine(
   const workload = workloadOf(expected ?? UNKNOWN_ROWS, shape);
   let hardware: HardwareProfile;
   let speed: MachineSpeed | undefined;
+  let learning: LearningTarget | undefined;
+  const notes: string[] = [];
   if (typeof options.hardware === 'object') {
     checkSameMachine(options.hardware, machine);
     hardware = options.hardware;
   } else {
     if (work(shape, workload) < WORTH_MEASURING) return asIs(originOf(chosen));
     try {
-      const profile = await profileOf({ disk: settings.disk, threads: settings.threads, signal: options.signal, onProgress: options.onProfile });
+      const where = { disk: settings.disk, threads: settings.threads };
+      const { corrections, ...profile } = await profileOf({ ...where, signal: options.signal, onProgress: options.onProfile, onNote: (line) => notes.push(line) });
       speed = await speedOf(profile, options.signal);
-      hardware = atSpeed(profile, speed);
+      hardware = atSpeed({ ...profile, ...(corrections && options.learn !== false && { corrections }) }, speed);
+      if (options.learn !== false) learning = { profile, options: where };
     } catch (error) {
       if (!(error instanceof SpillwayError) || error instanceof InterruptedError) throw error;
       return asIs(originOf(chosen), error.message);
@@ -110,7 +122,8 @@ export async function planEngine(
     allow: allowed(given, settings),
   };
   const planned = typeof chosen === 'object' ? asIs('policy', undefined, request) : (searched(given, settings, request) ?? asIs('default', 'no plan fits the memory', request));
-  return speed ? { ...planned, plan: { ...planned.plan, machineSpeed: speed } } : planned;
+  const plan = { ...planned.plan, ...(speed && { machineSpeed: speed }), ...(notes.length > 0 && { notes }) };
+  return { ...planned, plan, ...(learning && { learning }) };
 }
 
 function originOf(chosen: 'auto' | 'default' | Policy): EnginePlan['origin'] {

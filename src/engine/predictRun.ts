@@ -20,7 +20,7 @@ export interface RunTotals {
 }
 
 /** Schedules by the names that they give themselves. */
-function scheduleNamed(name: string): ScheduleName | undefined {
+export function scheduleNamed(name: string): ScheduleName | undefined {
   return SCHEDULE_NAMES.find((each) => each === name);
 }
 

@@ -23,7 +23,7 @@ describe('--help', () => {
     const flags = [
       'model', 'input', 'output', 'input-format', 'max-new-tokens', 'temperature', 'top-p', 'top-k', 'min-p', 'repetition-penalty', 'seed', 'stop',
       'ignore-eos', 'logprobs', 'escape-special-tokens', 'precision', 'gpu-memory', 'cpu-memory', 'disk', 'disk-memory', 'policy', 'hardware', 'schedule',
-      'batch-size', 'batches', 'compress-weights', 'compress-cache', 'sparse-attention', 'overlap', 'threads', 'device', 'resume', 'order', 'stats',
+      'batch-size', 'batches', 'compress-weights', 'compress-cache', 'sparse-attention', 'overlap', 'learn', 'threads', 'device', 'resume', 'order', 'stats',
       'trace', 'progress', 'carry-fields', 'retry-errors', 'overwrite',
     ];
     const entries = stdout.split(/^ {2}(?=--)/m).slice(1);

@@ -4,6 +4,7 @@ import { loadAddon } from '../../src/bindings/loadAddon.js';
 import { planEngine, type PlannedEngine } from '../../src/engine/planEngine.js';
 import type { MachineSpeed } from '../../src/engine/policy/atSpeed.js';
 import type { HardwareProfile } from '../../src/engine/policy/HardwareProfile.js';
+import type { ProfileOptions } from '../../src/engine/profile/profileMachine.js';
 import { parsePolicy } from '../../src/engine/policy/Policy.js';
 import { settleOptions } from '../../src/engine/settleOptions.js';
 import type { EngineOptions } from '../../src/EngineOptions.js';
@@ -38,7 +39,7 @@ const LARGE: ModelSource = {
 
 const AS_EVER: MachineSpeed = { memory: 1, fewRows: 1, manyRows: 1 };
 
-function planned(more: Partial<EngineOptions>, { model = LARGE, expected = MANY, profileOf, speed = AS_EVER }: { model?: ModelSource; expected?: ExpectedRows; profileOf?: () => Promise<HardwareProfile>; speed?: MachineSpeed } = {}): Promise<PlannedEngine> {
+function planned(more: Partial<EngineOptions>, { model = LARGE, expected = MANY, profileOf, speed = AS_EVER }: { model?: ModelSource; expected?: ExpectedRows; profileOf?: (options?: ProfileOptions) => Promise<HardwareProfile>; speed?: MachineSpeed } = {}): Promise<PlannedEngine> {
   const options: EngineOptions = { model: model.path, cpuMemory: '4GiB', ...more };
   return planEngine(model, options, settleOptions(options, machine), machine, expected, profileOf ?? (() => Promise.reject(new Error('this machine must not be measured here'))), () => Promise.resolve(speed));
 }
@@ -141,5 +142,38 @@ describe('the plan of an engine', () => {
   test('refuses a profile of another machine, and words that are no policy', async () => {
     await expect(planned({ hardware: CPU_MACHINE })).rejects.toThrow('is of another machine: its processor is AMD EPYC');
     await expect(planned({ policy: 'fast' as 'auto' })).rejects.toThrow('policy: found "fast", expected auto, default or a policy');
+  });
+});
+
+describe('what earlier runs taught', () => {
+  const corrections = { 'compute.decode.q8.64': 1.5, 'compute.prefill.q8.256': 1.5 };
+  const learnt = (): Promise<HardwareProfile> => Promise.resolve({ ...HERE, corrections });
+
+  test('is in the plan and its predictions, and later runs are kept for the profile as it was measured', async () => {
+    const plain = await planned({}, { profileOf: () => Promise.resolve(HERE) });
+    const { plan, request, learning } = await planned({}, { profileOf: learnt, speed: { memory: 1, fewRows: 0.5, manyRows: 0.5 } });
+    expect(request?.hardware.corrections).toEqual(corrections);
+    expect(plan.predicted?.tokensPerSecond).toBeLessThan((plain.plan.predicted?.tokensPerSecond ?? 0) / 1.5);
+    expect(learning?.profile).toEqual(HERE);
+    expect(plan).not.toHaveProperty('notes');
+  });
+
+  test('is neither used nor added to where that is off, and not added to by a hardware profile that is given or the default policy', async () => {
+    const off = await planned({ learn: false }, { profileOf: learnt });
+    expect([off.request?.hardware.corrections, off.learning]).toEqual([undefined, undefined]);
+    const given = await planned({ hardware: { ...HERE, corrections } });
+    expect(given.request?.hardware.corrections).toEqual(corrections);
+    expect(given.learning).toBeUndefined();
+    expect((await planned({ policy: 'default' }, { profileOf: learnt })).learning).toBeUndefined();
+  });
+
+  test('and cannot be used is said', async () => {
+    const noted = await planned({}, {
+      profileOf: (options) => {
+        options?.onNote?.('damaged');
+        return Promise.resolve(HERE);
+      },
+    });
+    expect(noted.plan.notes).toEqual(['damaged']);
   });
 });

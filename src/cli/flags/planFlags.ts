@@ -16,16 +16,18 @@ export interface PlanFlags {
   readonly batchSize?: number;
   readonly batches?: number;
   readonly overlap: 'on' | 'off';
+  readonly learn: 'on' | 'off';
 }
 
 /**
  * What the flags say to `Engine.open`, with the files that they name read; a flag overrides the policy.
  * @throws UsageError, PlanFileError or another ModelFileError, naming file and field
  */
-export async function planOptions({ policy, hardware, schedule, batchSize, batches }: PlanFlags): Promise<Partial<EngineOptions>> {
+export async function planOptions({ policy, hardware, schedule, batchSize, batches, learn }: PlanFlags): Promise<Partial<EngineOptions>> {
   return {
     policy: policy === 'auto' || policy === 'default' ? policy : await readPolicyFile(policy),
     ...(hardware === 'this' ? {} : { hardware: await readHardware(hardware) }),
+    learn: learn === 'on',
     ...(schedule === undefined ? {} : { schedule }),
     ...(batchSize === undefined ? {} : { batchSize }),
     ...(batches === undefined ? {} : { batches }),
@@ -75,5 +77,8 @@ export function addPlanFlags(command: Command): void {
   command.option('--batches <n>', 'batches that share one pass over the layers (default: what the policy says)', wholeNumber(1, 256));
   command.addOption(
     new Option('--overlap <on|off>', 'on: transfers run while something computes; off: one task after another, to measure what that gains').choices(['on', 'off']).default('on'),
+  );
+  command.addOption(
+    new Option('--learn <on|off>', 'on: predictions on this machine are corrected by what earlier runs took, and this run corrects later ones; off: neither').choices(['on', 'off']).default('on'),
   );
 }

@@ -14,9 +14,11 @@ export interface RecorderSetup {
   /** Bytes in use and capacity of each tier, now. */
   readonly memory: () => MemoryUse;
   /** What was expected of a run with these rows. */
-  readonly outlook?: ((totals: RunTotals) => Pick<RunStats, 'predicted' | 'plan'>) | undefined;
+  readonly outlook?: ((totals: RunTotals) => Pick<RunStats, 'predicted' | 'plan' | 'corrections'>) | undefined;
   /** Told how long rows are: prompts when they come in, answers when they end. */
   readonly lengths?: { prompt(tokens: number): void; ended(newTokens: number): void } | undefined;
+  /** Sets every task beside what was expected of it. */
+  readonly ledger?: { completed(event: TaskEvent): void } | undefined;
   readonly onProgress?: ((progress: Progress) => void) | undefined;
   readonly onTrace?: ((event: TraceEvent) => void) | undefined;
 }
@@ -84,6 +86,7 @@ export class RunRecorder {
       const link = `${task.from ?? '?'}→${task.to ?? '?'}`;
       links[link] = (links[link] ?? 0) + task.bytes;
     }
+    this.setup.ledger?.completed(event);
     this.trace(event);
   }
 

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { PlanFileError } from '../../errors/PlanFileError.js';
+import { areCorrections, CORRECTIONS_WORDS, WORK_KIND } from './corrections/workKinds.js';
 import { issueWords } from './issueWords.js';
 
 const positive = z.number().positive().max(1e30);
@@ -138,6 +139,8 @@ const profileSchema = z.strictObject({
   spread: z.record(z.string().max(200), z.number().min(0)).default({}),
   /** What could not be measured, and why. */
   leftOut: z.record(z.string().max(200), z.string().max(4000)).optional(),
+  /** What runs took over what the figures above say, by kind of work (corrections/workKinds.ts): seconds are multiplied by it. */
+  corrections: z.record(z.string().regex(WORK_KIND), z.number()).refine(areCorrections, { error: `expected ${CORRECTIONS_WORDS}` }).optional(),
   flexgen: flexgenSchema.optional(),
   lmOffload: lmOffloadSchema.optional(),
 });

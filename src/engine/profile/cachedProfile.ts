@@ -2,13 +2,16 @@ import { createHash } from 'node:crypto';
 import { mkdir, stat, statfs } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import type { MachineFacts } from '../../bindings/Addon.js';
+import { addonFingerprint } from '../../bindings/addonFingerprint.js';
 import { loadAddon } from '../../bindings/loadAddon.js';
 import { SpillwayError } from '../../errors/SpillwayError.js';
 import { readJsonObject } from '../../model/files/readJson.js';
 import { replaceFile } from '../../model/files/replaceFile.js';
 import { userCacheFolder } from '../../model/pull/cacheFolder.js';
 import { parseHardware, type HardwareProfile } from '../policy/HardwareProfile.js';
+import { correctionsOf } from '../policy/corrections/learn.js';
 import { checkSameMachine } from '../policy/machineMatch.js';
+import { correctionsPath, readCorrections } from './correctionsFile.js';
 import { freeMemory } from './freeMemory.js';
 import { defaultDiskFolder, diskBytesOf, profileMachine, type ProfileOptions } from './profileMachine.js';
 
@@ -18,9 +21,9 @@ const MEMORY_STEP = 2 ** 28;
 
 /**
  * The profile of this machine: measured by the first who asks and kept in the user's cache folder, for this processor, its count (affinity and cgroup
- * included), memory, instruction sets, version of the package, file system of the disk folder and number of threads. However little effort (`budget`) it was
+ * included), memory, instruction sets, version of the package and build of its addon, file system of the disk folder and number of threads. However little effort (`budget`) it was
  * measured with, it is used until somebody measures again. What memory and disk have free is looked up each time.
- * A kept file that is of another machine or damaged is measured again.
+ * A kept file that is of another machine or damaged is measured again. What runs since then taught is in its `corrections`.
  *
  * @throws UsageError, NativeError, InterruptedError as `profileMachine`
  */
@@ -30,11 +33,14 @@ export async function cachedProfile(options: ProfileOptions = {}): Promise<Hardw
   const kept = await readProfile(path, machine);
   if (kept === undefined) return refreshProfile(options);
   const disk = kept.links.diskReadBytesPerSecond === undefined ? undefined : (options.disk ?? defaultDiskFolder());
-  return { ...kept, memory: await freeMemory(machine, disk) };
+  const { learned, ignored } = await readCorrections(correctionsPath(path), kept);
+  if (ignored !== undefined) options.onNote?.(ignored);
+  const corrections = correctionsOf(learned);
+  return { ...kept, ...(corrections && { corrections }), memory: await freeMemory(machine, disk) };
 }
 
 /**
- * Measures this machine, and keeps the profile for whoever calls `cachedProfile` next. Where the cache folder cannot be written it is not kept.
+ * Measures this machine, and keeps the profile for whoever calls `cachedProfile` next; what runs taught was about the one before. Where the cache folder cannot be written it is not kept.
  * @throws UsageError, NativeError, InterruptedError as `profileMachine`
  */
 export async function refreshProfile(options: ProfileOptions = {}): Promise<HardwareProfile> {
@@ -52,7 +58,7 @@ export async function profilePath(options: ProfileOptions, machine: MachineFacts
   const { processorName, processors, memoryBytes, instructionSets, cacheBytes } = machine;
   const { disk = defaultDiskFolder(), threads } = options;
   const key = JSON.stringify([
-    loadAddon().version, processorName, processors, Math.round(memoryBytes / MEMORY_STEP), instructionSets, cacheBytes,
+    loadAddon().version, addonFingerprint(), processorName, processors, Math.round(memoryBytes / MEMORY_STEP), instructionSets, cacheBytes,
     diskBytesOf(options.diskBytes) > 0 ? await fileSystemOf(disk) : 'none', threads ?? processors,
   ]);
   return join(userCacheFolder(), 'profiles', `${createHash('sha256').update(key).digest('hex').slice(0, 24)}.json`);
@@ -75,7 +81,9 @@ async function readProfile(path: string, machine: MachineFacts): Promise<Hardwar
   try {
     const profile = parseHardware(await readJsonObject(path, MOST_BYTES), path);
     checkSameMachine(profile, machine);
-    return profile;
+    // What runs taught has a file of its own.
+    const { corrections: _, ...measured } = profile;
+    return measured;
   } catch (error) {
     if (error instanceof SpillwayError) return undefined;
     throw error;

@@ -32,6 +32,8 @@ export interface ProfileOptions {
   readonly budget?: number | undefined;
   readonly signal?: AbortSignal | undefined;
   readonly onProgress?: ((progress: ProfileProgress) => void) | undefined;
+  /** Told in a line what is kept of this machine and cannot be used. */
+  readonly onNote?: ((line: string) => void) | undefined;
 }
 
 const DISK_BYTES = 256 * 2 ** 20;

@@ -6,6 +6,7 @@ import { parseHardware, type HardwareProfile } from '../../../src/engine/policy/
 import { checkSameMachine } from '../../../src/engine/policy/machineMatch.js';
 import { cachedProfile, profilePath, refreshProfile } from '../../../src/engine/profile/cachedProfile.js';
 import { profileMachine, type ProfileOptions, type ProfileProgress } from '../../../src/engine/profile/profileMachine.js';
+import { correctionsPath, learnRun } from '../../../src/engine/profile/correctionsFile.js';
 import { readHardware } from '../../../src/engine/profile/readHardware.js';
 import { temporaryFolder } from '../../jobs/support/files.js';
 
@@ -144,6 +145,39 @@ describe('cachedProfile', () => {
     expect(new Set(keys).size).toBe(keys.length);
     expect(await key({ budget: 3, diskBytes: '64MiB' })).toBe(keys[0]);
     expect(await key({ disk: path('not/there/yet') })).toBe(keys[0]);
+  });
+
+  test('what runs taught comes with it, until somebody measures again', async () => {
+    const first = await cachedProfile(options());
+    expect(first.corrections).toBeUndefined();
+    const kept = correctionsPath(await profilePath(options(), machine));
+    await learnRun(kept, first, { 'disk.read': { seconds: 13, profileSeconds: 10 } }, 1);
+    const { corrections, ...rest } = await cachedProfile(options());
+    expect(corrections?.['disk.read']).toBeGreaterThan(1.2);
+    expect({ ...rest, memory: 0 }).toEqual({ ...first, memory: 0 });
+    expect((await readHardware('this', options())).corrections).toEqual(corrections);
+    expect((await refreshProfile(options())).corrections).toBeUndefined();
+    expect((await cachedProfile(options())).corrections).toBeUndefined();
+  });
+
+  test('what runs taught is not used where its file is damaged, and a line says so', async () => {
+    const file = correctionsPath(await mark((profile) => ({ ...profile, name: 'kept', corrections: { 'disk.read': 3 } })));
+    const notes: string[] = [];
+    const noted = async (text: string): Promise<string | undefined> => {
+      writeFileSync(file, text);
+      const profile = await cachedProfile(options({ onNote: (line) => notes.push(line) }));
+      expect([profile.name, profile.corrections]).toEqual(['kept', undefined]);
+      return notes.pop();
+    };
+    const known = { logRatio: 0.1, lastLogRatio: 0.1, weight: 1, runs: 1 };
+    const content = (learned: unknown): string => JSON.stringify({ format: 'spillway-corrections-1', profile: 'x', learned });
+    expect(await noted(content({ 'disk.read': known }))).toBeUndefined();
+    expect(await noted('{')).toContain('what runs taught of this machine is not used');
+    expect(await noted('[]')).toContain('is not used');
+    expect(await noted(content({ 'disk.read': { ...known, logRatio: 9 } }))).toContain('expected logarithms of factors from 0.25 to 4');
+    expect(await noted(content({ 'disk.read': { ...known, logRatio: '1' } }))).toContain('learned.disk.read.logRatio: found "1", expected');
+    expect(await noted(content({ 'disk.eat': known }))).toContain('is not used');
+    expect(await noted(content({}).replace('corrections-1', 'corrections-2'))).toContain('format');
   });
 
   test('where nothing can be kept it is measured all the same', async () => {

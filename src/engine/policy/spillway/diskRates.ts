@@ -15,9 +15,9 @@ const DEPTH = 8;
 
 /**
  * Rates for pages of `pageBytes`: what a request costs beside its bytes is taken from two measured sizes of requests. Where only one was measured, pages are
- * as fast as blocks.
+ * as fast as blocks. What runs taught of each is in them.
  */
-export function diskRates({ links, diskRequests = [] }: Pick<HardwareProfile, 'links' | 'diskRequests'>, pageBytes: number): DiskRates {
+export function diskRates({ links, diskRequests = [], corrections = {} }: Pick<HardwareProfile, 'links' | 'diskRequests' | 'corrections'>, pageBytes: number): DiskRates {
   const { diskReadBytesPerSecond: read = Infinity, diskWriteBytesPerSecond: write = Infinity } = links;
   const small = (operations: readonly string[], block: number): number => {
     const measured = diskRequests.filter(({ operation, depth }) => operations.includes(operation) && depth === DEPTH).sort((a, b) => a.requestBytes - b.requestBytes);
@@ -29,5 +29,9 @@ export function diskRates({ links, diskRequests = [] }: Pick<HardwareProfile, 'l
     const beside = Math.max(0, first - least.requestBytes * perByte);
     return Math.min(block, pageBytes / (beside + pageBytes * perByte));
   };
-  return { read, write, readPages: small(['read', 'readPages'], read), writePages: small(['write'], write) };
+  const corrected = (of: keyof DiskRates, rate: number): number => rate / (corrections[`disk.${of}`] ?? 1);
+  return {
+    read: corrected('read', read), write: corrected('write', write),
+    readPages: corrected('readPages', small(['read', 'readPages'], read)), writePages: corrected('writePages', small(['write'], write)),
+  };
 }

@@ -1,8 +1,10 @@
 import { sum, times, type Affine } from '../Affine.js';
 import type { BlockSetting } from '../CostModel.js';
+import { computeFactor } from '../corrections/computeFactor.js';
+import type { Corrections } from '../corrections/workKinds.js';
 import { layerElements } from '../ModelShape.js';
 import { diskRates } from './diskRates.js';
-import { decodeAttentionSeconds, finishSeconds, headSeconds, partSeconds, prefillAttentionSeconds, projectSeconds, type ComputeSetting } from './computeSeconds.js';
+import { decodeAttentionSeconds, finishSeconds, headSeconds, matmulKind, partSeconds, prefillAttentionSeconds, projectSeconds, type ComputeSetting } from './computeSeconds.js';
 import type { Sizes } from './sizes.js';
 import type { SweepClass } from './walkRows.js';
 
@@ -26,14 +28,16 @@ export function computeSettings({ hardware, shape, block }: BlockSetting): { rea
  * Computing and the disk never overlap better than this share of their sum: measured where they were about as busy, with weights alone and with
  * weights, cache and hidden states moving (bench/results, larger than memory and overlap).
  */
-const NOT_OVERLAPPED = 0.62;
+export const NOT_OVERLAPPED = 0.62;
 /** Between one square and the next the threads wait for about so many times what a task costs. */
-const BETWEEN_SQUARES = 8;
+export const BETWEEN_SQUARES = 8;
+
+const NONE: Corrections = {};
 
 /** What a layer of one sweep asks of every queue: transfers by bytes, computing by tasks. */
 export function layerQueues(setting: BlockSetting, sizes: Sizes, { squares, load }: SweepClass): LayerQueues {
   const { hardware, shape, block } = setting;
-  const { links } = hardware;
+  const { links, corrections = NONE } = hardware;
   const { gpu, cpu } = computeSettings(setting);
   const { layerWeightBytes: w, tokenCacheBytes, tokenActivationBytes } = sizes;
   const tokens = load.promptTokens + load.decodeRows;
@@ -45,8 +49,10 @@ export function layerQueues(setting: BlockSetting, sizes: Sizes, { squares, load
   const on = gpu ?? cpu;
   const ends = (headSeconds(on, load.sampledRows) + partSeconds(on, 'head') + partSeconds(on, 'embed')) / shape.layers;
   const parts = partSeconds(on, 'project') + partSeconds(on, 'attend') + partSeconds(on, 'finish');
-  const perSquare = projectSeconds(on, tokens) + finishSeconds(on, tokens) + prefillAttentionSeconds(on, load.promptKeys, load.promptTokens) + parts + ends;
-  const attend = squares * decodeAttentionSeconds(on, load.decodeKeys);
+  // What runs before this one taught of such squares.
+  const corrected = computeFactor(corrections, matmulKind(shape, block.compressWeights), load);
+  const perSquare = corrected * (projectSeconds(on, tokens) + finishSeconds(on, tokens) + prefillAttentionSeconds(on, load.promptKeys, load.promptTokens) + parts + ends);
+  const attend = corrected * squares * decodeAttentionSeconds(on, load.decodeKeys);
   const rates = diskRates(hardware, sizes.pageBytes / shape.layers);
   const disk = {
     'disk-read': { wn: w / rates.read, cn: context / rates.readPages, hn: hidden / rates.read },
@@ -56,14 +62,14 @@ export function layerQueues(setting: BlockSetting, sizes: Sizes, { squares, load
   const memory = 1 / hardware.cpu.memoryBytesPerSecond;
   if (gpu === undefined) {
     const compute = { constant: squares * perSquare + attend };
-    const waits = { constant: squares * BETWEEN_SQUARES * on.on.taskSeconds };
+    const waits = { constant: squares * BETWEEN_SQUARES * on.on.taskSeconds * (corrections['between'] ?? 1) };
     const bounds = [
       // What comes from disk crosses the same memory that computing reads.
       sum(compute, waits, times(memory, diskBytes)),
       disk['disk-read'],
       disk['disk-write'],
       // Queues that are about as busy wait for each other now and then.
-      times(NOT_OVERLAPPED, sum(compute, disk['disk-read'], disk['disk-write'])),
+      times(Math.min(1, NOT_OVERLAPPED * (corrections['overlap'] ?? 1)), sum(compute, disk['disk-read'], disk['disk-write'])),
     ];
     return { queues: { 'cpu-compute': compute, ...disk }, bounds };
   }

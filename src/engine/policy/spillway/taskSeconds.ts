@@ -1,6 +1,7 @@
 import type { BlockSetting } from '../CostModel.js';
+import { computeFactor } from '../corrections/computeFactor.js';
 import type { PlacementShares } from '../Placement.js';
-import { decodeAttentionSeconds, finishSeconds, headSeconds, partSeconds, prefillAttentionSeconds, projectSeconds } from './computeSeconds.js';
+import { decodeAttentionSeconds, finishSeconds, headSeconds, matmulKind, partSeconds, prefillAttentionSeconds, projectSeconds } from './computeSeconds.js';
 import { diskRates } from './diskRates.js';
 import { computeSettings } from './queues.js';
 import { sizesOf } from './sizes.js';
@@ -17,7 +18,8 @@ export interface TimedTask {
 /** Seconds of one task under a policy: the same terms that the closed form sums up. For the simulated device. */
 export function taskSeconds(setting: BlockSetting, placement: PlacementShares): (task: TimedTask) => number {
   const { gpu, cpu } = computeSettings(setting);
-  const { links } = setting.hardware;
+  const { links, corrections } = setting.hardware;
+  const weights = matmulKind(setting.shape, setting.block.compressWeights);
   const disk = diskRates(setting.hardware, sizesOf(setting).pageBytes / setting.shape.layers);
   const rates: Readonly<Record<string, number | undefined>> = {
     'host-to-device': links.hostToDeviceBytesPerSecond,
@@ -41,11 +43,12 @@ export function taskSeconds(setting: BlockSetting, placement: PlacementShares): 
       }
       if (range.head !== 'none') sampled++;
     }
-    if (part === 'project') return partSeconds(on, part) + projectSeconds(on, tokens);
-    if (part === 'finish') return partSeconds(on, part) + finishSeconds(on, tokens);
-    if (part === 'head') return partSeconds(on, part) + headSeconds(on, sampled);
-    if (part !== 'attend') return partSeconds(on, 'embed');
+    const corrected = computeFactor(corrections, weights, { promptTokens, decodeRows: tokens - promptTokens });
+    if (part === 'project') return corrected * (partSeconds(on, part) + projectSeconds(on, tokens));
+    if (part === 'finish') return corrected * (partSeconds(on, part) + finishSeconds(on, tokens));
+    if (part === 'head') return corrected * (partSeconds(on, part) + headSeconds(on, sampled));
+    if (part !== 'attend') return corrected * partSeconds(on, 'embed');
     const host = onCpu > 0 && decodeKeys > 0 ? onCpu * (decodeAttentionSeconds(cpu, decodeKeys) + cpu.on.taskSeconds) : 0;
-    return partSeconds(on, part) + prefillAttentionSeconds(on, promptKeys, promptTokens) + (1 - onCpu) * decodeAttentionSeconds(on, decodeKeys) + host;
+    return corrected * (partSeconds(on, part) + prefillAttentionSeconds(on, promptKeys, promptTokens) + (1 - onCpu) * decodeAttentionSeconds(on, decodeKeys)) + host;
   };
 }

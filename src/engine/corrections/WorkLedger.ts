@@ -1,0 +1,131 @@
+import type { Task, TaskEvent } from '../execution/Task.js';
+import type { BlockSetting } from '../policy/CostModel.js';
+import type { WorkDone } from '../policy/corrections/learn.js';
+import { computeKind, type Corrections, type Phase } from '../policy/corrections/workKinds.js';
+import type { PlacementShares } from '../policy/Placement.js';
+import { matmulKind } from '../policy/spillway/computeSeconds.js';
+import { BETWEEN_SQUARES, NOT_OVERLAPPED } from '../policy/spillway/queues.js';
+import { taskSeconds } from '../policy/spillway/taskSeconds.js';
+import { Undisturbed } from './Undisturbed.js';
+
+/** A wait of more than so many times what the model expects is for rows, or for whoever takes results: not the machine's. */
+const MOST_WAIT = 64;
+
+/** What tasks of one batch have in common in all layers. */
+interface BatchWork {
+  readonly promptShare: number;
+  readonly prefill: string;
+  readonly decode: string;
+  /** Seconds of the model, by part. */
+  readonly seconds: Map<string, number>;
+}
+
+/**
+ * Sets every task of a run beside what the machine's profile says of that very task, by kind of work: what was learned before is left out of it, so that
+ * corrections do not correct themselves.
+ */
+export class WorkLedger {
+  private readonly done = new Map<string, { seconds: number; profileSeconds: number }>();
+  private readonly batches = new WeakMap<Task['rows'], BatchWork>();
+  private readonly secondsOf: (task: Task) => number;
+  private readonly weights: string;
+  private readonly betweenSeconds: number;
+  private readonly memoryBytesPerSecond: number;
+  private readonly compute = { seconds: 0, profileSeconds: 0, end: NaN };
+  private readonly waits = { seconds: 0, profileSeconds: 0 };
+  private readonly disk = { read: 0, write: 0, bytes: 0 };
+  private readonly span = { start: Infinity, end: -Infinity };
+  private readonly machine: Undisturbed;
+  /** Another run shares the queues: what lies between this one's tasks is the other one's. */
+  private shared = false;
+
+  /**
+   * @param setting the machine as it is for this run, its profile uncorrected
+   * @param applied what the run is predicted with
+   */
+  constructor({ hardware: { corrections: _, ...hardware }, ...setting }: BlockSetting, placement: PlacementShares, readonly applied: Corrections | undefined) {
+    const plain = { ...setting, hardware };
+    this.machine = new Undisturbed(setting.block.threads ?? hardware.cpu.threads);
+    this.secondsOf = taskSeconds(plain, placement);
+    this.weights = matmulKind(plain.shape, plain.block.compressWeights);
+    this.betweenSeconds = BETWEEN_SQUARES * hardware.cpu.taskSeconds;
+    this.memoryBytesPerSecond = hardware.cpu.memoryBytesPerSecond;
+  }
+
+  /** Another run is under way beside this one. */
+  share(): void {
+    this.shared = true;
+  }
+
+  completed({ task, timing, error }: TaskEvent): void {
+    if (!timing || error || task.name === 'synchronize') return;
+    const seconds = timing.end - timing.start;
+    this.span.start = Math.min(this.span.start, timing.start);
+    this.span.end = Math.max(this.span.end, timing.end);
+    if (task.name === 'compute') this.computed(task, timing.start, seconds);
+    else if (task.queue === 'disk-read' || task.queue === 'disk-write') {
+      const way = task.queue === 'disk-read' ? 'read' : 'write';
+      const pages = task.name === 'load_cache' || task.name === 'store_cache' ? 'Pages' : '';
+      this.disk[way] += seconds;
+      this.disk.bytes += task.bytes;
+      this.add(`disk.${way}${pages}`, seconds, this.secondsOf(task));
+    }
+  }
+
+  /** What was done so far, by kind, in seconds; and how much of the machine it had. */
+  end(): { readonly work: WorkDone; readonly undisturbed: number } {
+    const { compute, disk, waits, span } = this;
+    const work: Record<string, { seconds: number; profileSeconds: number }> = {};
+    // While data come from the disk, computing shares the memory with them: the model counts that time apart, in a run it is part of the tasks.
+    const contended = compute.profileSeconds > 0 ? 1 + disk.bytes / this.memoryBytesPerSecond / compute.profileSeconds : 1;
+    for (const [kind, { seconds, profileSeconds }] of this.done) {
+      work[kind] = { seconds, profileSeconds: kind.startsWith('compute.') ? profileSeconds * contended : profileSeconds };
+    }
+    const busy = [compute.seconds, disk.read, disk.write];
+    const sum = busy.reduce((total, each) => total + each, 0);
+    const wall = span.end - span.start;
+    if (!this.shared) {
+      if (disk.bytes === 0) work['between'] = waits;
+      // Where one queue is much busier than the others it hides them, and where nothing was busy the run waited for its rows: neither tells how well they overlap.
+      else if (Math.max(...busy) <= NOT_OVERLAPPED * sum && wall <= sum) work['overlap'] = { seconds: wall, profileSeconds: NOT_OVERLAPPED * sum };
+    }
+    return { work, undisturbed: this.machine.share() };
+  }
+
+  private computed(task: Task, start: number, seconds: number): void {
+    const { compute, waits, betweenSeconds } = this;
+    const { promptShare, prefill, decode, seconds: known } = this.batchOf(task.rows);
+    const part = task.part ?? '';
+    let model = known.get(part);
+    if (model === undefined) known.set(part, (model = this.secondsOf(task)));
+    if (promptShare > 0) this.add(prefill, seconds * promptShare, model * promptShare);
+    if (promptShare < 1) this.add(decode, seconds * (1 - promptShare), model * (1 - promptShare));
+    compute.seconds += seconds;
+    compute.profileSeconds += model;
+    if (part === 'project') waits.profileSeconds += betweenSeconds;
+    if (start > compute.end) waits.seconds += Math.min(start - compute.end, MOST_WAIT * betweenSeconds);
+    compute.end = start + seconds;
+  }
+
+  private batchOf(rows: Task['rows']): BatchWork {
+    let batch = this.batches.get(rows);
+    if (!batch) {
+      let [decodeRows, tokens] = [0, 0];
+      for (const range of rows) {
+        tokens += range.tokens;
+        if (range.tokens === 1 && range.firstPosition > 0 && range.head === 'sample') decodeRows++;
+      }
+      const kind = (phase: Phase): string => computeKind(phase, this.weights, tokens);
+      batch = { promptShare: 1 - decodeRows / Math.max(1, tokens), prefill: kind('prefill'), decode: kind('decode'), seconds: new Map() };
+      this.batches.set(rows, batch);
+    }
+    return batch;
+  }
+
+  private add(kind: string, seconds: number, profileSeconds: number): void {
+    let sum = this.done.get(kind);
+    if (!sum) this.done.set(kind, (sum = { seconds: 0, profileSeconds: 0 }));
+    sum.seconds += seconds;
+    sum.profileSeconds += profileSeconds;
+  }
+}

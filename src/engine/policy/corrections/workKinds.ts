@@ -1,0 +1,44 @@
+/**
+ * Kinds of work that a profile may be off in, by name: computing by phase, kind of weights and tokens of a square (`compute.decode.q4.64`), each way of using
+ * the disk, what the threads wait between two squares, and how badly computing and the disk overlap.
+ */
+export const WORK_KIND = /^(compute\.(prefill|decode)\.(f32|f16|q8|q4)\.(1|4|16|64|256|1024|4096)|disk\.(read|readPages|write|writePages)|between|overlap)$/;
+
+/** Seconds over those of the profile, by kind of work; 1 for kinds that are left out. */
+export type Corrections = Readonly<Record<string, number>>;
+
+/** No correction is below 1/4 or above 4: what is further off is not a slow machine, but a mistake. */
+const MOST_CORRECTION = 4;
+/** What the threads wait between two squares is little, and little is known of it. */
+const MOST_BETWEEN = 16;
+
+/** How far a kind of work may be corrected, up or down. */
+export function mostCorrection(kind: string): number {
+  return kind === 'between' ? MOST_BETWEEN : MOST_CORRECTION;
+}
+
+/** Whether all of these are kinds of work, and none of them too many or corrected too far. */
+export function areCorrections(factors: Readonly<Record<string, number>>): boolean {
+  const kinds = Object.entries(factors);
+  return kinds.length <= MOST_KINDS && kinds.every(([kind, factor]) => factor >= 1 / mostCorrection(kind) && factor <= mostCorrection(kind));
+}
+
+/** In words, for messages. */
+export const CORRECTIONS_WORDS = 'factors from 0.25 to 4 (between: 0.0625 to 16), by at most 256 kinds of work';
+/** There are no more kinds than this by far. */
+const MOST_KINDS = 256;
+
+export type Phase = 'prefill' | 'decode';
+
+/** Squares of 1, 4, 16, … tokens are kinds of their own; others belong to the nearest, counted in logarithms. */
+const STEP = 4;
+const LARGEST = 4096;
+
+export function computeKind(phase: Phase, weights: string, tokens: number): string {
+  return `compute.${phase}.${weights}.${Math.min(LARGEST, STEP ** Math.max(0, Math.round(Math.log(Math.max(1, tokens)) / Math.log(STEP))))}`;
+}
+
+/** How many steps of sizes lie between two numbers of tokens. */
+export function stepsBetween(tokens: number, others: number): number {
+  return Math.log(tokens / others) / Math.log(STEP);
+}

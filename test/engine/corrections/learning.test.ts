@@ -1,0 +1,128 @@
+import { describe, expect, test } from '@jest/globals';
+import { Undisturbed, type ProcFiles } from '../../../src/engine/corrections/Undisturbed.js';
+import { WorkLedger } from '../../../src/engine/corrections/WorkLedger.js';
+import { correctionsOf, learn, type Learned } from '../../../src/engine/policy/corrections/learn.js';
+import { choosePolicy } from '../../../src/engine/policy/choosePolicy.js';
+import type { HardwareProfile } from '../../../src/engine/policy/HardwareProfile.js';
+import { requireKnownShape } from '../../../src/engine/policy/knownShapes.js';
+import { parsePolicy } from '../../../src/engine/policy/Policy.js';
+import { predict, settingOf } from '../../../src/engine/policy/predict.js';
+import { simulatePlan, type SimulatedPlan } from '../../../src/simulatePlan.js';
+import { CPU_MACHINE } from '../policy/support/hardware.js';
+
+/** A model of eight large layers: its runs take minutes of virtual time, and few tasks. */
+const shape = { ...requireKnownShape('opt-6.7b'), layers: 8 };
+const workload = { promptTokens: 48, newTokens: 24, rows: 48 };
+const everyDecode = (factor: number): Record<string, number> => Object.fromEntries([1, 4, 16, 64, 256, 1024].map((tokens) => [`compute.decode.f16.${tokens}`, factor]));
+/** The machine of the profile is slower than it says where it decodes. */
+const slower = (factor: number): HardwareProfile => ({ ...CPU_MACHINE, corrections: everyDecode(factor) });
+
+const IN_MEMORY = parsePolicy({ schedule: 'diagonal', batchSize: 16, batches: 2 }, 'test');
+const STREAMED = parsePolicy({ ...IN_MEMORY, weights: { cpu: 0.1, disk: 0.9 } }, 'test');
+
+/** A simulated run on a machine as it is, and what it adds to what is known of its profile. */
+async function run(truth: HardwareProfile, learned: Learned, policy = IN_MEMORY): Promise<{ simulated: SimulatedPlan; learned: Learned; predicted: ReturnType<typeof predict> }> {
+  const corrections = correctionsOf(learned);
+  const profile = { ...CPU_MACHINE, ...(corrections && { corrections }) };
+  const predicted = predict({ hardware: profile, shape, workload }, policy);
+  const ledger = new WorkLedger(settingOf({ hardware: profile, shape, workload }, policy).setting, policy, corrections);
+  const simulated = await simulatePlan({ hardware: truth, shape, workload }, policy, { ledger });
+  return { simulated, predicted, learned: learn(learned, ledger.end().work, 1) };
+}
+
+async function runs(truths: readonly HardwareProfile[], policy = IN_MEMORY): Promise<Awaited<ReturnType<typeof run>>[]> {
+  const all = [];
+  let learned: Learned = {};
+  for (const truth of truths) {
+    const each = await run(truth, learned, policy);
+    learned = each.learned;
+    all.push(each);
+  }
+  return all;
+}
+
+const errorOf = ({ simulated, predicted }: Awaited<ReturnType<typeof run>>): number => Math.abs(predicted.tokensPerSecond / simulated.tokensPerSecond - 1);
+
+describe('runs on a machine that decodes 30% slower than its profile says', () => {
+  test('are predicted within five percent after three of them', async () => {
+    const all = await runs([slower(1.3), slower(1.3), slower(1.3), slower(1.3)]);
+    // The first one is predicted by the profile alone.
+    expect(errorOf(all[0] as Awaited<ReturnType<typeof run>>)).toBeGreaterThan(0.12);
+    expect(errorOf(all[3] as Awaited<ReturnType<typeof run>>)).toBeLessThan(0.05);
+    // Prompts are as fast as they should be; they hardly take over what rows beside them in a square took longer.
+    const prompts = Object.entries(correctionsOf(all[2]?.learned ?? {}) ?? {}).filter(([kind]) => kind.startsWith('compute.prefill'));
+    expect(prompts.length).toBeGreaterThan(0);
+    for (const [, factor] of prompts) expect(Math.abs(factor - 1)).toBeLessThan(0.02);
+  });
+
+  test('one of which was disturbed, three times as slow, stay so', async () => {
+    const all = await runs([slower(1.3), slower(1.3), slower(1.3), slower(3.9), slower(1.3), slower(1.3)]);
+    for (const at of [4, 5]) expect(errorOf(all[at] as Awaited<ReturnType<typeof run>>)).toBeLessThan(0.05);
+  });
+});
+
+test('corrections do not correct themselves: a machine that is as its profile says stays so', async () => {
+  const all = await runs([CPU_MACHINE, CPU_MACHINE, CPU_MACHINE, CPU_MACHINE]);
+  for (const [kind, factor] of Object.entries(correctionsOf(all[3]?.learned ?? {}) ?? {})) expect([kind, Math.round(factor * 100) / 100]).toEqual([kind, 1]);
+});
+
+test('a disk that is slower than measured is known after three runs that stream', async () => {
+  const disk = { ...CPU_MACHINE, links: { diskReadBytesPerSecond: 1e9 / 1.3, diskWriteBytesPerSecond: 8e8 } };
+  const all = await runs([disk, disk, disk, disk], STREAMED);
+  expect(correctionsOf(all[2]?.learned ?? {})?.['disk.read']).toBeGreaterThan(1.24);
+  expect(all[3]?.predicted.queueSeconds['disk-read']).toBeGreaterThan(0.95 * (all[3]?.simulated.queueSeconds['disk-read'] ?? 0));
+});
+
+test('what computing shares with the disk is not taken for slowness', async () => {
+  // The simulated tasks do not slow down while data come from the disk; the model's profile seconds have that time in them.
+  const { learned } = await run(CPU_MACHINE, {}, STREAMED);
+  for (const [kind, { lastLogRatio }] of Object.entries(learned)) if (kind.startsWith('compute.')) expect(lastLogRatio).toBeLessThanOrEqual(1e-9);
+});
+
+test('the plan of a corrected machine is the same each time, and no worse with more memory or a faster disk', () => {
+  const hardware = { ...slower(1.7), corrections: { ...everyDecode(1.7), 'compute.prefill.f16.256': 0.6, 'disk.read': 1.5, between: 9, overlap: 1.4 } };
+  const best = (machine: HardwareProfile, cpu: number): number => choosePolicy({ hardware: machine, shape, workload: { promptTokens: 48, newTokens: 24 }, caps: { cpu }, allow: { schedules: ['zigzag'], batchSize: 8, batches: 4 } }).predicted.tokensPerSecond;
+  const gib = 2 ** 30;
+  const speeds = [2, 3, 4, 6].map((size) => best(hardware, size * gib));
+  expect(speeds).toEqual([2, 3, 4, 6].map((size) => best(hardware, size * gib)));
+  for (const [i, speed] of speeds.entries()) expect(speed).toBeGreaterThanOrEqual((speeds[i - 1] ?? 0) * 0.99);
+  const faster = { ...hardware, links: { diskReadBytesPerSecond: 3e9, diskWriteBytesPerSecond: 3e9 } };
+  expect(best(faster, 2 * gib)).toBeGreaterThanOrEqual(best(hardware, 2 * gib) * 0.99);
+});
+
+describe('how much of the machine a run had', () => {
+  /** Two looks, a second apart: threads that waited, and ticks that were stolen. */
+  const proc = (waited: readonly [number, number], stolen: readonly [number, number], more: Partial<ProcFiles> = {}): ProcFiles => {
+    let look = -1;
+    return {
+      list: () => ['11', '12'],
+      read: (path) => (path === '/proc/stat' ? `cpu  ${look * 100} 0 0 100 0 0 0 ${stolen[look as 0 | 1]} 7 7\ncpu0 1` : `${5e9} ${waited[look as 0 | 1] / 2} 3\n`),
+      now: () => look++,
+      ...more,
+    };
+  };
+  const shareOf = (files: ProcFiles): number => {
+    // The clock is looked at last, so it is turned once before the first look.
+    files.now();
+    return new Undisturbed(2, files).share();
+  };
+
+  test('is all of it where nobody else was there', () => {
+    expect(shareOf(proc([7e9, 7e9], [0, 0]))).toBe(1);
+  });
+
+  test('is half where threads waited, or were stolen, 15% of the time', () => {
+    expect(shareOf(proc([0, 2 * 0.15e9], [0, 0]))).toBeCloseTo(0.5, 6);
+    expect(shareOf(proc([0, 0], [0, 15 / 0.85 * 1]))).toBeCloseTo(0.5, 1);
+    expect(shareOf(proc([0, 2 * 0.6e9], [0, 0]))).toBeLessThan(0.1);
+  });
+
+  test('is taken for all of it where the system does not tell', () => {
+    const silent = (): never => {
+      throw new Error('no such file');
+    };
+    let seconds = 0;
+    expect(new Undisturbed(2, { list: silent, read: silent, now: () => seconds++ }).share()).toBe(1);
+    expect(new Undisturbed(2, { list: () => ['1'], read: silent, now: () => seconds++ }).share()).toBe(1);
+  });
+});
