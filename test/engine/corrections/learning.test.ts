@@ -96,7 +96,7 @@ describe('how much of the machine a run had', () => {
     let look = -1;
     return {
       list: () => ['11', '12'],
-      read: (path) => (path === '/proc/stat' ? `cpu  ${look * 100} 0 0 100 0 0 0 ${stolen[look as 0 | 1]} 7 7\ncpu0 1` : `${5e9} ${waited[look as 0 | 1] / 2} 3\n`),
+      read: (path) => (path === '/proc/stat' ? `cpu  ${look * 100} 0 0 100 0 0 0 ${stolen[look as 0 | 1]} 7 7\ncpu0 1` : `5000000000 ${waited[look as 0 | 1] / 2} 3\n`),
       now: () => look++,
       ...more,
     };

@@ -6,7 +6,7 @@ import { WORK_KIND } from '../../../../src/engine/policy/corrections/workKinds.j
 const KIND = 'compute.decode.q4.64';
 
 /** What is applied after runs that took these factors of what the profile says. */
-function after(ratios: readonly number[], { seconds = 10, undisturbed = 1, learned = {} as Learned } = {}): number {
+function after(ratios: readonly number[], { seconds = 10, undisturbed = 1, learned = {} } = {}): number {
   for (const ratio of ratios) learned = learn(learned, { [KIND]: { seconds: seconds * ratio, profileSeconds: seconds } }, undisturbed);
   return correctionsOf(learned)?.[KIND] ?? 1;
 }
