@@ -145,6 +145,7 @@ TEST(Profile, PagesOfAnySize) {
     options.pageTokens = pageTokens;
     measured(measureAttention("q4"), options);
     measured(measureCacheStore(), options);
+    measured(measureRows(), options);
   }
 }
 
