@@ -3,7 +3,7 @@
 //   node scripts/test-native.mjs [--counts FILE] [--only plain|asan|tsan]
 // Prints a summary line; exits with 1 if a test fails. What cannot be built for want of GoogleTest or a sanitizer counts as skipped.
 // --counts: writes {"passed","failed","skipped"} as JSON, for CI to add up.
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -12,6 +12,8 @@ import { parseArgs } from 'node:util';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const all = ['runtime_tests', 'model_tests', 'kernel_tests', 'cuda_tests'];
+// Those of the kernels run in pieces, side by side with the others: most of them use one processor.
+const shards = { kernel_tests: availableParallelism() };
 // Seeds beyond the first find more in less time without a sanitizer.
 const seeds = { plain: { cuda_tests: '0,1,2', cuda_race_tests: '3' }, asan: { cuda_tests: '4' } };
 const configurations = [
@@ -69,9 +71,26 @@ function readReport(file) {
   }
 }
 
-function runTests(configuration, folder, target) {
+/** Runs a program to its end; resolves to what spawnSync would give. */
+function start(command, args, settings) {
+  return new Promise((resolve) => {
+    const child = spawn(command, args, { cwd: root, env: { ...environment, ...settings }, stdio: ['ignore', 'pipe', 'pipe'] });
+    const texts = [[], []];
+    for (const [index, stream] of [child.stdout, child.stderr].entries()) stream.on('data', (text) => texts[index].push(text));
+    child.on('error', (error) => resolve({ status: null, stdout: '', stderr: String(error) }));
+    child.on('close', (status, signal) => resolve({ status, signal, stdout: Buffer.concat(texts[0]).toString(), stderr: Buffer.concat(texts[1]).toString() }));
+  });
+}
+
+/** All runs of a configuration: the slowest first, so that none is left alone at the end. */
+function runsOf({ targets }) {
+  const order = (target) => (shards[target] === undefined ? 1 : 0);
+  return [...targets].sort((a, b) => order(a) - order(b)).flatMap((target) => Array.from({ length: shards[target] ?? 1 }, (_, shard) => ({ target, shard })));
+}
+
+async function runTests(configuration, folder, { target, shard }) {
   const program = join(folder, 'native', 'tests', target);
-  const report = join(folder, `${target}.json`);
+  const report = join(folder, `${target}-${shard}.json`);
   rmSync(report, { force: true });
   const args = ['--gtest_brief=1', `--gtest_output=json:${report}`];
   const some = configuration.name === 'tsan' && target === 'model_tests';
@@ -79,20 +98,22 @@ function runTests(configuration, folder, target) {
   if (configuration.name === 'asan' && target === 'kernel_tests') args.push(`--gtest_filter=-${wide.join(':')}`);
   const settings = {
     SPILLWAY_CUDA_SEEDS: process.env.SPILLWAY_CUDA_SEEDS ?? seeds[configuration.name]?.[target] ?? '0',
+    GTEST_TOTAL_SHARDS: String(shards[target] ?? 1), GTEST_SHARD_INDEX: String(shard),
     ...(some && { SPILLWAY_DISK_BACKEND: 'threads' }),
   };
   const began = Date.now();
-  let result = run(program, args, settings);
+  let result = await start(program, args, settings);
   // Older thread sanitizers stumble over address space that is laid out too randomly.
-  if (configuration.name === 'tsan' && output(result).includes('unexpected memory mapping')) result = run('setarch', ['-R', program, ...args], settings);
+  if (configuration.name === 'tsan' && output(result).includes('unexpected memory mapping')) result = await start('setarch', ['-R', program, ...args], settings);
   const outcome = readReport(report);
   for (const key of Object.keys(counts)) counts[key] += outcome?.[key] ?? 0;
+  const name = `native ${configuration.name} ${target}${shards[target] > 1 ? ` (${shard + 1} of ${shards[target]})` : ''}`;
   if (result.status === 0 && outcome !== undefined && outcome.failed === 0) {
-    console.log(`native ${configuration.name} ${target}: ${outcome.passed} passed, ${outcome.skipped} skipped (${Math.round((Date.now() - began) / 1000)} s)`);
+    console.log(`${name}: ${outcome.passed} passed, ${outcome.skipped} skipped (${Math.round((Date.now() - began) / 1000)} s)`);
     return;
   }
   console.error(output(result));
-  console.error(`native ${configuration.name} ${target}: ${outcome ? `${outcome.failed} failed` : `crashed (${result.signal ?? `exit ${result.status}`})`}`);
+  console.error(`${name}: ${outcome ? `${outcome.failed} failed` : `crashed (${result.signal ?? `exit ${result.status}`})`}`);
   if (!outcome || outcome.failed === 0) counts.failed++; // a crash, or a sanitizer's complaint at exit
 }
 
@@ -127,7 +148,11 @@ for (const configuration of chosen) {
     continue;
   }
   console.log(`native ${configuration.name}: built in ${Math.round((Date.now() - began) / 1000)} s`);
-  for (const target of configuration.targets) runTests(configuration, folder, target);
+  const waiting = runsOf(configuration);
+  const worker = async () => {
+    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) await runTests(configuration, folder, next);
+  };
+  await Promise.all(Array.from({ length: availableParallelism() }, worker));
 }
 
 console.log(`native tests: ${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped`);

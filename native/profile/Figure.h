@@ -10,10 +10,11 @@ namespace spillway {
 // One measured rate. Fields that say nothing about it are empty or 0.
 struct Figure {
   // memory-read, memory-copy       bytes of large blocks, out of reach of the caches; a copied byte counts once
-  // matmul                         operations (2 a weight and token) of x Wᵀ, the input's quantisation included
+  // matmul                         operations (2 a weight and token) of x Wᵀ, for an input that is ready to be multiplied
   // attention-prefill              operations (4 a query head element and key seen) of a prompt
   // attention-decode               bytes that keys and values of single new tokens would have as 16-bit floats, whatever `kind` holds them in
   // cache-store                    values of keys and values that become `kind`
+  // rows                           values times the operations that a layer has beside products: norm, rounding, activation function, rotation, sum
   // sample-greedy, sample-top-p    logits
   // task                           tasks through a queue, each with the parallel loops of a layer's part and nothing in them
   // disk-read, disk-write          bytes; disk-read-pages: scattered 64 KiB pages

@@ -26,6 +26,7 @@ std::unique_ptr<Measurement> measureMatmul(const std::string& kind);
 // kind: f16, q8 or q4.
 std::unique_ptr<Measurement> measureAttention(const std::string& kind);
 std::unique_ptr<Measurement> measureCacheStore();
+std::unique_ptr<Measurement> measureRows();
 std::unique_ptr<Measurement> measureSampling();
 std::unique_ptr<Measurement> measureTask();
 std::unique_ptr<Measurement> measureDisk();

@@ -19,6 +19,7 @@ std::vector<std::unique_ptr<Measurement>> allOf(const ProfileOptions& options) {
   for (const char* kind : {"q8", "f16", "f32"}) measurements.push_back(measureMatmul(kind));
   for (const char* kind : {"f16", "q8", "q4"}) measurements.push_back(measureAttention(kind));
   measurements.push_back(measureCacheStore());
+  measurements.push_back(measureRows());
   measurements.push_back(measureSampling());
   measurements.push_back(measureTask());
   return measurements;

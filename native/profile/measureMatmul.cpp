@@ -133,28 +133,23 @@ class MatmulMeasurement final : public Measurement {
     matmul(compute, nullptr, 0, MatrixInput{inputs_.data(), tokens, shape.inputs, shape.inputs, nullptr}, counter);
     if (scratch_.bytes() < counter.peak()) scratch_ = Arena(counter.peak(), "profiling this machine");
 
-    // Seconds of a product with `outputs` of the shape's outputs, as if it had all of them.
+    // Seconds of a product with `outputs` of the shape's outputs.
     const auto product = [&](size_t outputs) {
       const size_t panels = (outputs + kPanelOutputs - 1) / kPanelOutputs;
       if (at_ + panels > panels_) at_ = 0;
       const WeightMatrix weights{type_, static_cast<uint32_t>(outputs), shape.inputs, bench.memory() + at_ * panelBytes(type_, shape.inputs)};
       at_ += panels;
       Scratch scratch(scratch_.data(), scratch_.bytes());
-      MatrixInput input{};
-      const double prepare = timed([&] { input = prepareInput(compute, inputs_.data(), tokens, shape.inputs, shape.inputs, quantised, scratch); });
+      const MatrixInput input = prepareInput(compute, inputs_.data(), tokens, shape.inputs, shape.inputs, quantised, scratch);
       const MatmulJob job{&weights, nullptr, outputs_.data(), outputs};
-      const double multiply = timed([&] { matmul(compute, &job, 1, input, scratch); });
-      return std::pair<double, double>(prepare, multiply);
+      return timed([&] { matmul(compute, &job, 1, input, scratch); });
     };
     // Parts of the whole are cut at panels that every kernel takes at once, enough of them for all threads.
     const size_t step = std::min<size_t>(48 * setting.pool->threads(), shape.outputs);
     const size_t most = std::min<size_t>(shape.outputs, panels_ * kPanelOutputs);
-    if (point.outputs == 0) point.outputs = bench.unitsPerSample(std::min(step, most), most, [&](size_t outputs) { return product(outputs).second; });
+    if (point.outputs == 0) point.outputs = bench.unitsPerSample(std::min(step, most), most, product);
     const double whole = static_cast<double>(shape.outputs) / static_cast<double>(point.outputs);
-    bench.sample(point.samples, kSeconds, 2, [&] {
-      const auto [prepare, multiply] = product(point.outputs);
-      return prepare + multiply * whole;
-    });
+    bench.sample(point.samples, kSeconds, 2, [&] { return product(point.outputs) * whole; });
   }
 
   std::string kind_;

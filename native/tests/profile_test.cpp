@@ -145,6 +145,7 @@ TEST(Profile, PagesOfAnySize) {
     options.pageTokens = pageTokens;
     measured(measureAttention("q4"), options);
     measured(measureCacheStore(), options);
+    measured(measureRows(), options);
   }
 }
 
@@ -238,9 +239,17 @@ TEST(Profile, EverythingInOrderWithProgress) {
   };
   const MachineFigures figures = measureMachine(options, progress);
   EXPECT_TRUE(std::is_sorted(steps.begin(), steps.end()));
-  EXPECT_EQ(std::set<size_t>(steps.begin(), steps.end()).size(), 13u);  // twelve things, and the end
+  EXPECT_EQ(std::set<size_t>(steps.begin(), steps.end()).size(), 14u);  // thirteen things, and the end
   EXPECT_EQ(std::count_if(figures.figures.begin(), figures.figures.end(), [](const Figure& figure) { return figure.what == "matmul"; }), 4);
   EXPECT_EQ(folder.files(), 0u);
+}
+
+TEST(Profile, SpeedAlone) {
+  ProfileOptions options = quick();
+  options.speedOnly = true;
+  ProfileProgress progress;
+  const std::vector<std::string> found = names(measureMachine(options, progress));
+  EXPECT_EQ(std::set<std::string>(found.begin(), found.end()), (std::set<std::string>{"memory-read x2", "memory-copy x2", "memory-read x1", "memory-copy x1", "matmul q4 x2"}));
 }
 
 TEST(Profile, StopsInTheMiddle) {

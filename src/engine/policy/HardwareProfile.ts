@@ -48,6 +48,8 @@ const computeSchema = z.strictObject({
   /** Values that become 4 or 8 bit, or become floats again. */
   quantiseValuesPerSecond: positive,
   dequantiseValuesPerSecond: positive,
+  /** Values that norms, rounding, activation functions, rotations and sums go over, once for each of these. Default: as fast as memory is read, several times. */
+  rowOperationsPerSecond: positive.optional(),
   /** Logits that are looked at when sampling. */
   sampleLogitsPerSecond: positive.default(1e9),
   /** The same with a temperature and top-p. */

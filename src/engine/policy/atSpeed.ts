@@ -28,6 +28,7 @@ export function atSpeed(profile: HardwareProfile, speed: MachineSpeed): Hardware
       ...(cpu.memoryCopyBytesPerSecond !== undefined && { memoryCopyBytesPerSecond: cpu.memoryCopyBytesPerSecond * speed.memory }),
       quantiseValuesPerSecond: cpu.quantiseValuesPerSecond * speed.manyRows,
       dequantiseValuesPerSecond: cpu.dequantiseValuesPerSecond * speed.manyRows,
+      ...(cpu.rowOperationsPerSecond !== undefined && { rowOperationsPerSecond: cpu.rowOperationsPerSecond * speed.manyRows }),
       sampleLogitsPerSecond: cpu.sampleLogitsPerSecond * speed.manyRows,
       ...(cpu.sampleTopPLogitsPerSecond !== undefined && { sampleTopPLogitsPerSecond: cpu.sampleTopPLogitsPerSecond * speed.manyRows }),
       taskSeconds: cpu.taskSeconds / speed.manyRows,

@@ -55,6 +55,7 @@ export function hardwareOf({ figures, leftOut }: MachineFigures, machine: Hardwa
     memoryCopyBytesPerSecond: take('cpu.memoryCopyBytesPerSecond', find('memory-copy', { threads })),
     quantiseValuesPerSecond: take('cpu.quantiseValuesPerSecond', slowest(figures.filter(({ what, kind }) => what === 'cache-store' && kind !== 'f16'))),
     dequantiseValuesPerSecond: dequantiseValuesPerSecond(best.attention.decode ?? []),
+    rowOperationsPerSecond: take('cpu.rowOperationsPerSecond', find('rows')),
     sampleLogitsPerSecond: take('cpu.sampleLogitsPerSecond', find('sample-greedy')),
     sampleTopPLogitsPerSecond: take('cpu.sampleTopPLogitsPerSecond', find('sample-top-p')),
     taskSeconds: round(1 / take('cpu.taskSeconds', find('task'))),

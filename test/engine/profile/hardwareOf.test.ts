@@ -23,7 +23,7 @@ function figures(): MachineFigures {
         ...['f16', 'q8', 'q4'].flatMap((kind, of) => [1, 4].map((groupHeads) => figure('attention-decode', ((of === 1 ? 5e9 : 1e10) * groupHeads) / (at + 1), { ...setting, kind, groupHeads }))),
       ]),
       figure('cache-store', 9e8, { kind: 'f16', threads: 4 }), figure('cache-store', 7e8, { kind: 'q8', threads: 4 }), figure('cache-store', 5e8, { kind: 'q4', threads: 4 }),
-      figure('sample-greedy', 1e10, { threads: 4 }), figure('sample-top-p', 1e8, { threads: 4 }), figure('task', 2e5, { threads: 4 }),
+      figure('rows', 3e9, { threads: 4 }), figure('sample-greedy', 1e10, { threads: 4 }), figure('sample-top-p', 1e8, { threads: 4 }), figure('task', 2e5, { threads: 4 }),
       figure('disk-read', 2.5e9, { requestBytes: 2 ** 20, depth: 8 }), figure('disk-read', 1e9, { requestBytes: 2 ** 17, depth: 1 }),
       figure('disk-read-pages', 2e9, { requestBytes: 2 ** 16, depth: 8 }), figure('disk-write', 1.5e9, { requestBytes: 2 ** 20, depth: 8 }),
     ],
@@ -37,7 +37,7 @@ describe('what was measured, as a hardware profile', () => {
     expect(profile).toMatchObject({
       machine: MACHINE, memory: MEMORY, links: { diskReadBytesPerSecond: 2.5e9, diskWriteBytesPerSecond: 1.5e9 },
       cpu: {
-        threads: 4, memoryBytesPerSecond: 3e10, memoryCopyBytesPerSecond: 9e9, quantiseValuesPerSecond: 5e8, sampleLogitsPerSecond: 1e10, taskSeconds: 5e-6,
+        threads: 4, memoryBytesPerSecond: 3e10, memoryCopyBytesPerSecond: 9e9, quantiseValuesPerSecond: 5e8, rowOperationsPerSecond: 3e9, sampleLogitsPerSecond: 1e10, taskSeconds: 5e-6,
         attention: { prefillFlopsPerSecond: 5e10, decodeBytesPerSecond: 1e10 },
         oneThread: { threads: 1, instructionSet: 'avx2', attention: { prefillFlopsPerSecond: 2.5e10 } },
         otherInstructionSets: [{ threads: 4, instructionSet: 'scalar' }],

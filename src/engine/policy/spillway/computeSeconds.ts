@@ -74,7 +74,7 @@ function matmulSeconds({ on, threads = on.threads }: ComputeSetting, kind: Matmu
   return (2 * elements * tokens) / rateOnThreads(matmulFlopsPerSecond(on, kind, tokens), one, threads, on.threads);
 }
 
-/** On the CPU queries, keys and values are gone over so often: rounded, scaled, rotated, stored as pages are laid out. */
+/** On a CPU whose row operations were not measured, queries, keys and values are gone over so often: rounded, scaled, rotated, stored as pages are laid out. */
 const PROJECTED_TIMES = 7;
 
 /** Norm, query, key and value products, rotation, and storing keys and values: compressed on the way where they are. */
@@ -82,9 +82,12 @@ export function projectSeconds(setting: ComputeSetting, tokens: number): number 
   const { on, shape } = setting;
   const { hiddenSize, heads, kvHeads, headDim } = shape;
   const kind = matmulKind(shape, setting.compressWeights);
-  const projected = setting.isCpu ? PROJECTED_TIMES * (heads + 2 * kvHeads) * headDim : 2 * heads * headDim;
+  const projected = (heads + 2 * kvHeads) * headDim;
   const quantise = setting.compressCache === 'none' ? 0 : (tokens * cacheValues(shape)) / on.quantiseValuesPerSecond;
-  return matmulSeconds(setting, kind, hiddenSize * headDim * (heads + 2 * kvHeads), tokens) + elementwiseSeconds(setting, tokens * (4 * hiddenSize + projected)) + quantise;
+  return matmulSeconds(setting, kind, hiddenSize * headDim * (heads + 2 * kvHeads), tokens) + rowSeconds(setting, tokens, {
+    operations: 2 * hiddenSize + 2 * projected,
+    passes: 4 * hiddenSize + (setting.isCpu ? PROJECTED_TIMES * projected : 2 * heads * headDim),
+  }) + quantise;
 }
 
 /** Output product, residual sums, feed-forward block. Of a mixture every expert has its share of the tokens. */
@@ -95,7 +98,8 @@ export function finishSeconds(setting: ComputeSetting, tokens: number): number {
   const out = matmulSeconds(setting, kind, hiddenSize * heads * headDim, tokens);
   const used = experts ? Math.min(experts.count, tokens * experts.perToken) : 1;
   const inner = experts ? used * matmulSeconds(setting, kind, feedForwardElements(shape), (tokens * experts.perToken) / used) : matmulSeconds(setting, kind, feedForwardElements(shape), tokens);
-  return out + inner + elementwiseSeconds(setting, tokens * (8 * hiddenSize + 4 * feedForwardSize * (experts?.perToken ?? 1)));
+  const forward = feedForwardSize * (experts?.perToken ?? 1);
+  return out + inner + rowSeconds(setting, tokens, { operations: 5 * hiddenSize + 2 * forward, passes: 8 * hiddenSize + 4 * forward });
 }
 
 const CACHE_KIND = { none: 'f16', '8bit': 'q8', '4bit': 'q4' } as const;
@@ -137,9 +141,9 @@ export function headSeconds(setting: ComputeSetting, rows: number): number {
   return matmulSeconds(setting, matmulKind({ weightType: shape.headWeightType ?? shape.weightType }, 'none'), hiddenSize * vocabularySize, rows) + (rows * vocabularySize) / on.sampleLogitsPerSecond;
 }
 
-/** Norms, activations, sums: floats that are read and written once. */
-function elementwiseSeconds({ on }: ComputeSetting, values: number): number {
-  return (values * 4) / on.memoryBytesPerSecond;
+/** Norms, rounding, rotations, activation functions, sums: by their measured speed, or as floats that are read and written so often. Both a token. */
+function rowSeconds({ on }: ComputeSetting, tokens: number, { operations, passes }: { readonly operations: number; readonly passes: number }): number {
+  return on.rowOperationsPerSecond === undefined ? (tokens * passes * 4) / on.memoryBytesPerSecond : (tokens * operations) / on.rowOperationsPerSecond;
 }
 
 /** All products of one token in one layer, in operations: for rooflines. */
