@@ -1,17 +1,20 @@
 // Holds the cost model to account: real runs on this machine, predicted and measured, and the chosen policy beside a grid of others.
+// Every run is predicted by the profile as the machine is just then, corrected by what the runs before it took, and by the profile alone.
 // Every run is a process of its own, in an order that spreads the kinds over time. What is done is kept, so a bench that was cut off goes on.
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { parseHardware, predict, readModelShape } from '../dist/index.js';
-import { refreshProfile } from '../dist/engine/profile/cachedProfile.js';
+import { parseHardware, predict, profileMachine, readModelShape } from '../dist/index.js';
+import { atSpeed } from '../dist/engine/policy/atSpeed.js';
+import { speedNow } from '../dist/engine/profile/speedNow.js';
 import { cacheFolder } from './lib/cacheFolder.mjs';
 import { fail, readFlags, runMain, stopSignal } from './lib/flags.mjs';
 import { describeMachine } from './lib/machine.mjs';
 import { RESULTS, writeResults } from './lib/results.mjs';
 import { howItEnded, lastJson, runProcess } from './lib/runProcess.mjs';
 import { casesOf, gridOf, policyOf } from './policy/cases.mjs';
+import { correctionsAfter } from './policy/learned.mjs';
 import { choicesOf, errorsOf, policyReport } from './policy/report.mjs';
 
 const RUNNER = fileURLToPath(new URL('policy/runOnce.mjs', import.meta.url));
@@ -39,7 +42,7 @@ const { values, number } = readFlags(USAGE, {
 });
 const stopping = stopSignal();
 
-/** The profile that everything is predicted by, and what has been done with it. */
+/** The profile that everything is predicted by, and what has been done with it. The one that is kept for everybody else stays, and so does what runs taught of it. */
 async function begin(file) {
   if (!values.fresh && existsSync(file)) {
     const state = JSON.parse(readFileSync(file, 'utf8'));
@@ -47,7 +50,7 @@ async function begin(file) {
     return state;
   }
   process.stderr.write('measuring the machine …\n');
-  const hardware = values.hardware === undefined ? await refreshProfile({ disk: values.disk }) : parseHardware(JSON.parse(readFileSync(values.hardware, 'utf8')), values.hardware);
+  const hardware = values.hardware === undefined ? await profileMachine({ disk: values.disk }) : parseHardware(JSON.parse(readFileSync(values.hardware, 'utf8')), values.hardware);
   return { profile: { measuredAt: new Date().toISOString(), hardware }, runs: [] };
 }
 
@@ -89,7 +92,14 @@ function keyOf({ model, grid = '', name, rows }) {
   return [model, grid, name, rows].join('|');
 }
 
-async function runOnce({ path, block, cpuMemory, rows, promptTokens, maxNewTokens, auto }, hardware) {
+/** The machine for the next run: as fast as it is now, and as the runs before it found it. */
+async function machineNow({ profile, runs }) {
+  const machineSpeed = await speedNow(profile.hardware, stopping);
+  const corrections = correctionsAfter(runs);
+  return { machineSpeed, hardware: { ...atSpeed(profile.hardware, machineSpeed), ...(corrections && { corrections }) } };
+}
+
+async function runOnce({ path, block, cpuMemory, rows, promptTokens, maxNewTokens, auto }, { machineSpeed, hardware }) {
   const engine = {
     model: path, hardware, disk: values.disk,
     ...(auto ? {} : block.weights !== undefined || cpuMemory === undefined ? { policy: policyOf(block) } : { policy: 'auto', ...openWeights(policyOf(block)) }),
@@ -100,9 +110,10 @@ async function runOnce({ path, block, cpuMemory, rows, promptTokens, maxNewToken
   const found = output.code === 0 && !output.timedOut ? lastJson(output.stdout) : undefined;
   if (found === undefined) return { failed: howItEnded(output, 30 * number('seconds')) };
   const { stats, seconds, tokens } = found;
-  const { predicted } = stats;
+  const { predicted, corrections } = stats;
   return {
-    measured: tokens / seconds, predicted: predicted?.tokensPerSecond, policy: inWords(stats.policy), seconds, loadSeconds: stats.seconds.load,
+    measured: tokens / seconds, predicted: predicted?.tokensPerSecond, predictedAlone: corrections?.uncorrectedTokensPerSecond, machineSpeed,
+    applied: corrections?.applied, work: corrections?.work, undisturbed: corrections?.undisturbed, policy: inWords(stats.policy), seconds, loadSeconds: stats.seconds.load,
     queues: Object.fromEntries(Object.entries(stats.queues).map(([name, { busySeconds }]) => [name, busySeconds])), predictedQueues: predicted?.queueSeconds,
     memoryBytes: Object.fromEntries(Object.entries(stats.memory).map(([tier, { peakBytes }]) => [tier, peakBytes])), predictedMemoryBytes: predicted?.memoryBytes,
     residentPeakBytes: stats.residentPeakBytes, orchestration: stats.orchestration.fractionOfWall, prefillSeconds: stats.seconds.prefill, decodeSeconds: stats.seconds.decode,
@@ -130,19 +141,20 @@ async function main() {
   const state = await begin(stateFile);
   const { hardware } = state.profile;
   const jobs = await planned(models, hardware);
-  const done = new Set(state.runs.map(keyOf));
+  const known = new Set(state.runs.map(keyOf));
   for (const [index, job] of jobs.entries()) {
-    if (done.has(keyOf(job))) continue;
+    if (known.has(keyOf(job))) continue;
     process.stderr.write(`${index + 1} of ${jobs.length}: ${job.model}, ${job.grid === undefined ? '' : `${job.grid}: `}${job.name}, ${job.rows} rows … `);
-    const figures = await runOnce(job, hardware);
+    const figures = await runOnce(job, await machineNow(state));
     // Where the model lies is nobody's business.
     state.runs.push({ ...job, path: undefined, ...figures });
-    process.stderr.write(figures.failed ?? `${figures.measured.toFixed(1)} tokens/s, predicted ${figures.predicted?.toFixed(1) ?? 'nothing'}\n`);
+    process.stderr.write(figures.failed ?? `${figures.measured.toFixed(1)} tokens/s, predicted ${figures.predicted?.toFixed(1) ?? 'nothing'}, by the profile alone ${figures.predictedAlone?.toFixed(1) ?? 'nothing'}\n`);
     writeFileSync(stateFile, JSON.stringify(state));
   }
+  const done = state.runs.filter(({ failed }) => failed === undefined);
   const document = {
     date: new Date().toISOString().slice(0, 10), machine: describeMachine(availableParallelism()), quick: values.quick,
-    profile: state.profile, error: errorsOf(state.runs.filter(({ failed }) => failed === undefined)), choices: choicesOf(state.runs), runs: state.runs,
+    profile: state.profile, error: errorsOf(done), errorAlone: errorsOf(done, 'predictedAlone'), choices: choicesOf(state.runs), runs: state.runs,
   };
   writeResults(values.output, `policy-${document.date}${values.quick ? '-quick' : ''}`, document, policyReport(document));
   rmSync(stateFile);

@@ -85,6 +85,7 @@ function markdown({ title, date, machine, version, workload, policy, bytes, summ
   const percent = (share) => `${(100 * share).toFixed(1)}%`;
   const [first] = summary;
   const queues = Object.keys(first.busyShare);
+  const predicts = summary.some(({ predictedTokensPerSecond }) => predictedTokensPerSecond !== undefined);
   const moved = Object.entries(bytes).flatMap(([what, links]) => Object.entries(links).map(([link, count]) => `${what} ${link} ${mib(count)} MiB`));
   return [
     `# ${title}, ${workload.model}, ${workload.rows} rows, ${workload.promptTokens} + ${workload.maxNewTokens} tokens a row`,
@@ -94,10 +95,11 @@ function markdown({ title, date, machine, version, workload, policy, bytes, summ
     `Moved in each run: ${moved.length > 0 ? moved.join(', ') : 'nothing'}. Medians of alternating runs, each a process of its own; loading is not counted.`,
     '',
     ...markdownTable(
-      ['setting', 'generated tok/s (slowest-fastest)', `of ${first.variant}`, 'seconds', ...queues.map((queue) => `${queue} busy`), 'JavaScript', 'peak resident MiB', 'runs'],
+      ['setting', 'generated tok/s (slowest-fastest)', ...(predicts ? ['predicted'] : []), `of ${first.variant}`, 'seconds', ...queues.map((queue) => `${queue} busy`), 'JavaScript', 'peak resident MiB', 'runs'],
       summary.map((entry) => [
         entry.variant,
         `**${entry.generatedTokensPerSecond.toFixed(1)}** (${entry.slowest.toFixed(1)}-${entry.fastest.toFixed(1)})`,
+        ...(predicts ? [entry.predictedTokensPerSecond?.toFixed(1) ?? ''] : []),
         (entry.generatedTokensPerSecond / first.generatedTokensPerSecond).toFixed(2),
         entry.seconds.toFixed(2),
         ...queues.map((queue) => percent(entry.busyShare[queue] ?? 0)),
@@ -116,9 +118,12 @@ function markdown({ title, date, machine, version, workload, policy, bytes, summ
  * The command: runs every variant `--runs` times, and writes the table of medians.
  *
  * @param {{name: string, title: string, own?: object, ownUsage?: string, variants: (context: {values: object, engine: object}) => {name: string, engine?: object, overlap?: boolean,
- *   ahead?: object, env?: object}[]}} bench `own`: further flags, as parseArgs takes them; `engine` of a variant: options that override the common ones
+ *   ahead?: object, env?: object}[], explain?: (document: object, context: {model: string, disk: string | undefined}) => Promise<void>}} bench
+ *   `own`: further flags, as parseArgs takes them; `engine` of a variant: options that override the common ones; `explain` adds to the document's summary before
+ *   it is written, e.g. what was predicted
+ * @returns the flags and the document; nothing after --help
  */
-export async function benchVariants({ name, title, own = {}, ownUsage = '', variants: variantsOf }) {
+export async function benchVariants({ name, title, own = {}, ownUsage = '', variants: variantsOf, explain }) {
   const { values } = parseArgs({ options: { ...OPTIONS, ...own } });
   if (values.help) { process.stdout.write(`usage: node bench/${name}.mjs ${FLAGS}${ownUsage}\n${RESIDENT}\n`); return; }
   if (!existsSync(join(HERE, '../../dist/index.js'))) fail('Spillway is not built: npm ci && npm run build');
@@ -165,6 +170,8 @@ export async function benchVariants({ name, title, own = {}, ownUsage = '', vari
     summary: variants.map((variant) => summarize(variant, done)),
     runs: done,
   };
+  await explain?.(document, { model, disk: values.disk });
   const file = `${name}-${document.date}-${basename(model).replace(/\.gguf$/, '')}-${workload.rows}x${workload.maxNewTokens}`;
   writeResults(values.output, file, document, markdown(document));
+  return { values, document };
 }

@@ -19,9 +19,12 @@ export function quantile(numbers, part) {
   return sorted[Math.max(0, Math.ceil(part * sorted.length) - 1)];
 }
 
-/** Errors of predicted over measured tokens/s: of all runs that have both. */
-export function errorsOf(runs) {
-  const errors = runs.filter(({ predicted, measured }) => predicted > 0 && measured > 0).map(({ predicted, measured }) => predicted / measured - 1);
+/**
+ * Errors of predicted over measured tokens/s: of all runs that have both.
+ * @param which `predicted`, corrected by the runs before; or `predictedAlone`, by the profile alone
+ */
+export function errorsOf(runs, which = 'predicted') {
+  const errors = runs.filter(({ [which]: predicted, measured }) => predicted > 0 && measured > 0).map(({ [which]: predicted, measured }) => predicted / measured - 1);
   const sizes = errors.map(Math.abs);
   return { count: errors.length, median: median(sizes), ninetieth: quantile(sizes, 0.9), bias: median(errors) };
 }
@@ -47,10 +50,12 @@ export function policyReport({ date, machine, profile, runs, quick }) {
     `# Predicted and measured, ${date}`, '',
     `${machineInWords(machine)}. ${quick ? 'A quick look. ' : ''}Profile measured at ${profile.measuredAt}.`, '',
     `**${count} runs: the median error of predicted tokens/s is ${(100 * middle).toFixed(1)}%, the 90th percentile ${(100 * ninetieth).toFixed(1)}% (bias ${percent(bias)}).**`, '',
+    ...aloneInWords(done),
     ...markdownTable(
-      ['model', 'run', 'policy', 'measured tokens/s', 'predicted', 'error', 'compute s: measured / predicted', 'disk s: measured / predicted', 'cpu MiB: measured / predicted'],
+      ['model', 'run', 'policy', 'measured tokens/s', 'predicted', 'error', 'by the profile alone', 'compute s: measured / predicted', 'disk s: measured / predicted', 'cpu MiB: measured / predicted'],
       done.map((run) => [
         run.model, run.grid === undefined ? run.name : `${run.grid}: ${run.name}`, run.policy, `${figure(run.measured)}${mark(run)}`, run.predicted ? figure(run.predicted) : '', run.predicted ? percent(run.predicted / run.measured - 1) : '',
+        run.predictedAlone ? `${figure(run.predictedAlone)} (${percent(run.predictedAlone / run.measured - 1)})` : '',
         pair(run.queues, run.predictedQueues, ['cpu-compute']), pair(run.queues, run.predictedQueues, ['disk-read', 'disk-write']), memoryPair(run),
       ]),
     ),
@@ -66,6 +71,16 @@ export function policyReport({ date, machine, profile, runs, quick }) {
   const failed = runs.filter((run) => run.failed !== undefined);
   if (failed.length > 0) lines.push('', '## Without figures', '', ...failed.map(({ model, name, grid, failed: why }) => `- ${model}, ${grid === undefined ? '' : `${grid}: `}${name}: ${why}`));
   return `${lines.join('\n')}\n`;
+}
+
+/** What corrections by earlier runs changed. */
+function aloneInWords(runs) {
+  const { count, median: middle, ninetieth, bias } = errorsOf(runs, 'predictedAlone');
+  if (count === 0) return [];
+  return [
+    'Each run is predicted by the profile at the speed that the machine had just before it, corrected by what the runs above it took; '
+    + `by the profile alone the median error is ${(100 * middle).toFixed(1)}%, the 90th percentile ${(100 * ninetieth).toFixed(1)}% (bias ${percent(bias)}).`, '',
+  ];
 }
 
 function pair(measured = {}, predicted = {}, names) {

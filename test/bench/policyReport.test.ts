@@ -4,10 +4,11 @@ import { expect, test } from '@jest/globals';
 const load = async <T>(path: string): Promise<T> => (await import(`../../bench/${path}`)) as T;
 const { choicesOf, errorsOf, policyReport, quantile } = await load<{
   choicesOf(runs: object[]): { name: string; best: string; share: number }[];
-  errorsOf(runs: object[]): { count: number; median: number; ninetieth: number; bias: number };
+  errorsOf(runs: object[], which?: string): { count: number; median: number; ninetieth: number; bias: number };
   policyReport(document: object): string;
   quantile(numbers: number[], part: number): number;
 }>('policy/report.mjs');
+const { correctionsAfter } = await load<{ correctionsAfter(runs: object[]): Record<string, number> | undefined }>('policy/learned.mjs');
 const { casesOf, gridOf, policyOf } = await load<{
   casesOf(bytes: number): { name: string; block: object }[];
   gridOf(bytes: number): { blocks: object[] }[];
@@ -25,6 +26,21 @@ test('errors are of all runs that have both figures', () => {
   expect(quantile([1, 2, 3, 4, 5, 6, 7, 8, 9, 10], 0.9)).toBe(9);
 });
 
+test('each run is predicted by those before it, and errors are said with and without what they taught', () => {
+  const work = { 'disk.read': { seconds: 13, profileSeconds: 10 } };
+  expect(correctionsAfter([])).toBeUndefined();
+  expect(correctionsAfter([{ failed: 'x' }, { work, undisturbed: 0.1 }])).toBeUndefined();
+  const [first, second] = [correctionsAfter([{ work, undisturbed: 1 }]), correctionsAfter([{ work, undisturbed: 1 }, { work, undisturbed: 1 }])].map((each) => each?.['disk.read'] ?? 1);
+  expect(first).toBeGreaterThan(1.1);
+  expect(second).toBeGreaterThan(first ?? Infinity);
+  const both = [run(105, 100, { predictedAlone: 130 }), run(95, 100, { predictedAlone: 120 })];
+  expect(errorsOf(both, 'predictedAlone').median).toBeCloseTo(0.25, 9);
+  const machine = { processor: 'P', processors: 2, threads: 2, memoryBytes: 2 ** 30, system: 's', node: '20' };
+  const words = policyReport({ date: 'd', machine, profile: { measuredAt: 't' }, runs: both });
+  expect(words).toContain('by the profile alone the median error is 25.0%, the 90th percentile 30.0% (bias +25%)');
+  expect(words).toContain('| 100 | 105 | +5% | 130 (+30%) |');
+});
+
 test('the chosen plan is set against the best median of its own grid', () => {
   const grid = { grid: 'all in memory' };
   const choices = choicesOf([
@@ -39,7 +55,7 @@ test('the report names runs without figures and marks those that were disturbed'
   const machine = { processor: 'P', processors: 2, threads: 2, memoryBytes: 2 ** 30, system: 's', node: '20' };
   const words = policyReport({ date: 'd', machine, profile: { measuredAt: 't' }, runs: [run(110, 100, { othersShare: 0.5, queues: { 'cpu-compute': 2 }, predictedQueues: { 'cpu-compute': 3 } }), run(1, 1, { failed: 'it broke' })] });
   expect(words).toContain('**1 runs: the median error of predicted tokens/s is 10.0%');
-  expect(words).toContain('| m | n | p | 100 * | 110 | +10% | 2.00 / 3.00 |');
+  expect(words).toContain('| m | n | p | 100 * | 110 | +10% |  | 2.00 / 3.00 |');
   expect(words).toContain('m, n: it broke');
 });
 
