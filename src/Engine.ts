@@ -102,6 +102,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
     const movement = pagedMovement({
       streamedBytes,
       pageTokens: cache.pageTokens,
+      diskPages: settled.diskCache.pages,
       pageSlotBytes: settled.pageSlotBytes,
       windows,
       tokenBytes,

@@ -244,15 +244,20 @@ TEST(TaskQueue, EventsThatDoNotExistAreRefused) {
 
 // A consumer that keeps 64 tasks submitted is woken when half of them are done, not for each.
 TEST(TaskQueue, TheConsumerIsWokenToSubmitMoreNotForEachTask) {
-  constexpr size_t kAhead = 64, kTasks = 6400;
+  constexpr size_t kAhead = 64, kTasks = 3200;
   std::atomic<size_t> wakeUps{0};
   CompletionChannel channel([&] { wakeUps++; });
   EventTable events;
   TaskQueue queue("test", events, channel);
+  // Long enough that the consumer could answer each of them.
+  const auto work = []() -> std::unique_ptr<TaskResult> {
+    for (const double end = monotonicSeconds() + 20e-6; monotonicSeconds() < end;) {}
+    return nullptr;
+  };
   size_t submitted = 0, completed = 0, answered = 0;
   std::vector<Completion> taken;
   while (completed < kTasks) {
-    while (submitted < kTasks && submitted - completed < kAhead) submitted++, queue.submit(nothing, {});
+    while (submitted < kTasks && submitted - completed < kAhead) submitted++, queue.submit(work, {});
     while (wakeUps.load() == answered) std::this_thread::yield();
     answered++;
     channel.take(taken);
