@@ -41,6 +41,8 @@ void checkSampled(const BatchRange& range) {
 std::vector<Wanted> listWanted(const Batch& batch, HeadResult& result) {
   std::vector<Wanted> wanted;
   size_t tops = 0;
+  for (auto* list : {&result.rows, &result.topCounts}) list->reserve(batch.ranges.size());
+  wanted.reserve(batch.ranges.size());
   for (uint32_t r = 0; r < batch.ranges.size(); r++) {
     const BatchRange& range = batch.ranges[r];
     if (range.mode == HeadMode::Sample) {
