@@ -5,6 +5,7 @@ import { openRuntime, type SettledOptions } from './engine/openRuntime.js';
 import { rowsToCome } from './engine/rowsToCome.js';
 import { Outlook, type SeenRun } from './engine/Outlook.js';
 import { BLOCK_SCHEDULES } from './engine/schedules/blockSchedules.js';
+import { defaultWindow } from './engine/execution/defaultWindow.js';
 import { FollowingRun } from './engine/execution/FollowingRun.js';
 import { NativeDevice } from './engine/execution/NativeDevice.js';
 import { RowFeed } from './engine/execution/RowFeed.js';
@@ -44,8 +45,6 @@ import { pulled } from './operators/pulled.js';
 import { squares } from './operators/squares.js';
 import type { RowInput, RowResult } from './Row.js';
 
-/** Squares that may be under way at once: enough to keep the device's queues filled while JavaScript is busy with results. */
-const WINDOW = 8;
 /** Results that may wait for an earlier row, on top of the rows that are being generated. */
 const ORDER_WINDOW = 1024;
 
@@ -101,6 +100,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
     const movement = pagedMovement({
       streamedBytes,
       pageTokens: cache.pageTokens,
+      diskPages: settled.diskCache.pages,
       pageSlotBytes: settled.pageSlotBytes,
       windows,
       tokenBytes,
@@ -234,7 +234,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
       grid: this.settled.grid,
       movement: this.movement,
       pool: this.pool,
-      window: options.window ?? WINDOW,
+      window: options.window ?? defaultWindow(this.settled.grid),
       recorder,
       signal: options.signal,
       peers,
@@ -321,7 +321,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
       movement: this.movement,
       schedule: options.schedule,
       pool: this.pool,
-      window: options.window ?? WINDOW,
+      window: options.window ?? defaultWindow(grid),
       feed: new RowFeed(rows, grid.slots * grid.rowsPerSlot),
       recorder,
       mostRows: options.mostRows,

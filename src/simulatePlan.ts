@@ -1,4 +1,5 @@
 import { lastValueFrom, count } from 'rxjs';
+import { defaultWindow } from './engine/execution/defaultWindow.js';
 import { RowFeed } from './engine/execution/RowFeed.js';
 import { Run } from './engine/execution/Run.js';
 import { RunRecorder } from './engine/execution/RunRecorder.js';
@@ -47,7 +48,6 @@ export interface SimulateOptions {
 
 /** A simulation of more tasks than this would take minutes. */
 const MOST_TASKS = 4e6;
-const WINDOW = 8;
 
 /**
  * Runs a policy through the real schedule, run and stages on the simulated device, with durations from our cost model. What the closed form averages
@@ -79,7 +79,7 @@ export async function simulatePlan(request: PlanRequest, policy: Policy, options
   device.completed$.subscribe((burst) => {
     for (const { event } of burst) note(event, seen);
   });
-  const window = Math.max(WINDOW, 2 * slots);
+  const window = defaultWindow({ slots });
   const run = new Run<number>({
     id: 1, device, grid, pool, recorder, window,
     movement: planMovement(setting, policy, sizes, computeTier),

@@ -4,11 +4,19 @@
 
 namespace spillway {
 
-void CompletionChannel::post(Completion&& completion) {
+void CompletionChannel::post(Completion&& completion, bool wake) {
   {
     std::lock_guard<std::mutex> lock(mutex_);
     posted_.push_back(std::move(completion));
-    if (std::exchange(awake_, true)) return;
+    if (!wake || std::exchange(awake_, true)) return;
+  }
+  wake_();
+}
+
+void CompletionChannel::flush() {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (posted_.empty() || std::exchange(awake_, true)) return;
   }
   wake_();
 }

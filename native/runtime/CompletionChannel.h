@@ -35,7 +35,10 @@ class CompletionChannel {
   // It must not throw and must outlive the threads that post.
   explicit CompletionChannel(std::function<void()> wake) : wake_(std::move(wake)) {}
 
-  void post(Completion&& completion);
+  // wake: whether the consumer has to hear of it now, or with the next wake-up.
+  void post(Completion&& completion, bool wake = true);
+  // A wake-up for what was posted without one, if there is any.
+  void flush();
   // A wake-up for something that does not travel through the channel.
   void notify();
   // The consumer's answer to a wake-up: everything posted so far, in order. `into` is overwritten; its memory is reused.

@@ -1,5 +1,6 @@
 #include "EventTable.h"
 
+#include <algorithm>
 #include <climits>
 #include <string>
 
@@ -41,6 +42,10 @@ EventTable::State EventTable::stateOf(EventId event) const {
   auto run = failed_.upper_bound(event);
   if (run == failed_.begin()) return State::Done;
   return (--run)->second >= event ? State::Failed : State::Done;
+}
+
+bool EventTable::completed(const std::vector<EventId>& events) const {
+  return std::none_of(events.begin(), events.end(), [this](EventId event) { return stateOf(event) == State::Pending; });
 }
 
 std::vector<EventId> EventTable::stillToAwait(const std::vector<EventId>& events) const {

@@ -21,6 +21,9 @@ class EventTable {
   // Throws Error(InvalidArgument) for an event that was never created. Leaves out what has completed well, so most lists come back empty.
   std::vector<EventId> stillToAwait(const std::vector<EventId>& events) const;
 
+  // Whether all of them have completed, well or not.
+  bool completed(const std::vector<EventId>& events) const;
+
   enum class Outcome { Done, Failed, Interrupted };
   // Waits until all have completed, or `interrupted()`, which is looked at again after each completion and each poke().
   template <typename Interrupted>

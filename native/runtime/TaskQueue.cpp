@@ -13,6 +13,8 @@ namespace spillway {
 
 namespace {
 
+constexpr double kMostQuietSeconds = 0.010;
+
 void fail(Completion& completion, ErrorCode code, std::string message) {
   completion.failed = true;
   completion.code = code;
@@ -41,6 +43,7 @@ EventId TaskQueue::submit(Work work, const std::vector<EventId>& after) {
     tasks_.back() = std::move(task);
     tasks_.back().event = events_.create();
     task.event = tasks_.back().event;
+    refill_ = ++outstanding_ / 2;
   }
   wakeThread();
   return task.event;
@@ -99,10 +102,22 @@ void TaskQueue::loop() {
   if (last_) std::exchange(last_, nullptr)();
 }
 
+bool TaskQueue::worthAWakeUp(const Completion& completion) {
+  bool few;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    few = --outstanding_ <= refill_;
+  }
+  if (!few && !completion.failed && completion.result == nullptr && completion.endSeconds - toldSeconds_ < kMostQuietSeconds) return false;
+  toldSeconds_ = completion.endSeconds;
+  return true;
+}
+
 void TaskQueue::execute(Task& task) {
   Completion completion;
   completion.event = task.event;
   EventId culprit = 0;
+  if (!events_.completed(task.after)) channel_.flush();  // what the task waits for may be up to the consumer
   const auto outcome = events_.await(task.after, &culprit, [&] { return task.event <= cancelledThrough_.load(); });
   completion.startSeconds = monotonicSeconds();
   if (outcome == EventTable::Outcome::Interrupted) {
@@ -129,7 +144,8 @@ void TaskQueue::execute(Task& task) {
   task.work = nullptr;
   // Posted first: whoever waits for this event completes, and is posted, later.
   const bool failed = completion.failed;
-  channel_.post(std::move(completion));
+  const bool wake = worthAWakeUp(completion);
+  channel_.post(std::move(completion), wake);
   events_.complete(task.event, failed);
 }
 

@@ -17,8 +17,9 @@ class ThreadPool {
   unsigned threads() const;
 
   // Calls body(context, index, worker) once for every index in [0, count), in no particular order, worker in [0, threads()).
-  // Indices are handed out one at a time from a shared counter, so a thread that the system took away delays no more than its own index.
-  // Returns when all are done; the first exception is rethrown here. Not reentrant; one caller at a time.
+  // Each thread begins with indices of its own, the same ones in loops of the same length, so that it finds in its caches what it left there. Who has none
+  // left takes over others', one at a time: a thread that the system took away delays no more than the index it is at.
+  // Returns when all are done; the first exception is rethrown here. Not reentrant; one caller at a time. At most 2^32 - 1 indices.
   using Body = void (*)(void* context, size_t index, unsigned worker);
   void parallelFor(size_t count, Body body, void* context);
 

@@ -242,6 +242,47 @@ TEST(TaskQueue, EventsThatDoNotExistAreRefused) {
   consumer.await(1);
 }
 
+// A consumer that keeps 64 tasks submitted is woken when half of them are done, not for each.
+TEST(TaskQueue, TheConsumerIsWokenToSubmitMoreNotForEachTask) {
+  constexpr size_t kAhead = 64, kTasks = 3200;
+  std::atomic<size_t> wakeUps{0};
+  CompletionChannel channel([&] { wakeUps++; });
+  EventTable events;
+  TaskQueue queue("test", events, channel);
+  // Long enough that the consumer could answer each of them.
+  const auto work = []() -> std::unique_ptr<TaskResult> {
+    for (const double end = monotonicSeconds() + 20e-6; monotonicSeconds() < end;) {}
+    return nullptr;
+  };
+  size_t submitted = 0, completed = 0, answered = 0;
+  std::vector<Completion> taken;
+  while (completed < kTasks) {
+    while (submitted < kTasks && submitted - completed < kAhead) submitted++, queue.submit(work, {});
+    while (wakeUps.load() == answered) std::this_thread::yield();
+    answered++;
+    channel.take(taken);
+    completed += taken.size();
+  }
+  EXPECT_EQ(completed, kTasks);
+  EXPECT_LT(wakeUps.load(), kTasks / 4);
+}
+
+TEST(TaskQueue, AQueueThatWaitsSaysFirstWhatIsDone) {
+  Consumer consumer;
+  EventTable events;
+  TaskQueue queue("test", events, consumer.channel);
+  for (size_t round = 0; round < 50; round++) {
+    // The second task waits for an event that comes only when the consumer has heard of the first, and there is plenty to do behind it.
+    const EventId promised = events.create();
+    queue.submit(nothing, {});
+    queue.submit(nothing, {promised});
+    for (int i = 0; i < 14; i++) queue.submit(nothing, {});
+    consumer.await(16 * round + 1);
+    events.complete(promised, false);
+    consumer.await(16 * round + 16);
+  }
+}
+
 // Producers, cancellations and cross-dependencies at once: every task completes exactly once.
 TEST(TaskQueue, SurvivesAStorm) {
   Consumer consumer;

@@ -268,7 +268,10 @@ export interface NativeRuntime {
    */
   load(onProgress: (bytes: number) => void): Promise<void>;
 
-  /** Called with everything that completed since the last call, in order of completion. Set once, before the first submit. */
+  /**
+   * Called with everything that completed since the last call, in order of completion; not at once for each task, but before a queue runs out of work
+   * or waits for an event, for results and failures, and with the first completion 10 ms after the last call. Set once, before the first submit.
+   */
   onCompleted(callback: (completions: NativeCompletions) => void): void;
 
   createRow(options: NativeRowOptions): number;

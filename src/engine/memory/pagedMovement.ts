@@ -11,6 +11,8 @@ export interface PagedBytes {
   /** Weights that are read for each layer, every pass. */
   readonly streamedBytes: readonly number[];
   readonly pageTokens: number;
+  /** Pages that the cache has on disk; with 0 nobody looks for any. */
+  readonly diskPages: number;
   /** Of one page of one layer on disk. */
   readonly pageSlotBytes: number;
   /** Attention window of each layer, in tokens; 0 = all positions. */
@@ -22,13 +24,15 @@ export interface PagedBytes {
 }
 
 /** Movements of a machine that computes on its CPU, with pages and blocks as they are: what native tasks really read and write. Pure. */
-export function pagedMovement({ streamedBytes, pageTokens, pageSlotBytes, windows, tokenBytes, residentTokens }: PagedBytes): Movement {
+export function pagedMovement({ streamedBytes, pageTokens, diskPages, pageSlotBytes, windows, tokenBytes, residentTokens }: PagedBytes): Movement {
   const layers = streamedBytes.length;
-  const staged = ({ layer, rows }: Square, pagesOf: PageLookup, which: 'loads' | 'stores'): number =>
-    rows.reduce((sum, range: RowRange) => {
+  const staged = ({ layer, rows }: Square, pagesOf: PageLookup, which: 'loads' | 'stores'): number => {
+    if (diskPages === 0) return 0;
+    return rows.reduce((sum, range: RowRange) => {
       const pages = pagesOf(range.row);
       return pages ? sum + stagedPages(range, pages, pageTokens, windows[layer] ?? 0)[which] : sum;
     }, 0);
+  };
   const hidden = (square: Square): number => Math.ceil((Math.max(0, squareTokens(square) - residentTokens) * tokenBytes) / DISK_BLOCK) * DISK_BLOCK;
   return {
     loadWeight: ({ layer }) => ifAny(streamedBytes[layer] ?? 0, read),

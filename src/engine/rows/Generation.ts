@@ -12,7 +12,7 @@ export interface RunOptions extends GenerateOptions {
   readonly schedule?: Schedule;
   /** The stages that squares pass. Default `defaultPipeline`. */
   readonly pipeline?: (run: StageContext) => (squares$: Observable<IssuedSquare>) => Observable<IssuedSquare>;
-  /** Squares that may be under way at once. Default 8. */
+  /** Squares that may be under way at once. Default: those of two layers, and 8 at least. */
   readonly window?: number;
   /** The engines of the model's other layers, for an engine that has the first ones only: see `Engine.follow`. */
   readonly peers?: Peers;

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { pagedMovement, type PagedBytes } from '../../../src/engine/memory/pagedMovement.js';
 import type { PageTable } from '../../../src/engine/memory/RowPages.js';
 
-const BYTES: PagedBytes = { streamedBytes: [4096, 8192, 0], pageTokens: 4, pageSlotBytes: 12_288, windows: [0, 4, 0], tokenBytes: 1024, residentTokens: 2 };
+const BYTES: PagedBytes = { streamedBytes: [4096, 8192, 0], pageTokens: 4, diskPages: 2, pageSlotBytes: 12_288, windows: [0, 4, 0], tokenBytes: 1024, residentTokens: 2 };
 const tables: Record<number, PageTable> = { 0: { entries: [1, -1, -2, 0], tail: 0 }, 1: { entries: [2, 3, 4], tail: -1 } };
 const pagesOf = (row: number): PageTable | undefined => tables[row];
 const square = (layer: number, ...rows: [row: number, first: number, tokens: number][]) => ({

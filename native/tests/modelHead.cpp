@@ -1,0 +1,73 @@
+// Greedy rows take the largest logit slice by slice of the vocabulary: the same tokens as from all logits at once.
+#include <cstdio>
+
+#include "modelFixture.h"
+
+namespace spillway {
+namespace {
+
+using namespace fixture;
+
+constexpr uint32_t kPairs = 32;
+
+// So many outputs that the logits of 32 rows are three slices.
+DecoderSpec wideSpec() {
+  DecoderSpec spec = smallSpec();
+  spec.vocabularySize = 20000;
+  return spec;
+}
+
+RuntimeOptions wideOptions(const TinyModel& model) {
+  RuntimeOptions options = model.options();
+  options.limits = {64, 64};
+  return options;
+}
+
+TEST(Head, GreedyRowsSampleTheSameTokensWithAndWithoutTheirLogits) {
+  const TinyModel model(wideSpec(), false);
+  TinyRuntime tiny(wideOptions(model));
+  // Rows that want a log-probability need all logits; their twins do not. The two kinds stand in turn in the batch.
+  std::vector<Range> ranges;
+  for (uint32_t i = 0; i < 2 * kPairs; i++) {
+    RowOptions options = rowOptions(randomTokens(1, model.spec.vocabularySize, i / 2), 8);
+    options.logprobs = i % 2 == 0 ? 0 : -1;
+    ranges.push_back({tiny.runtime.createRow(std::move(options)), 0, 1, HeadMode::Sample, {int32_t(i)}});
+  }
+  size_t beyondTheFirstSlice = 0;
+  for (int pass = 0; pass < 4; pass++) {
+    const auto head = tiny.pass(ranges);
+    ASSERT_EQ(head->tokens.size(), 2 * kPairs);
+    for (uint32_t i = 0; i < 2 * kPairs; i += 2) {
+      EXPECT_EQ(head->rows[i], int32_t(ranges[i].row));
+      EXPECT_EQ(head->tokens[i], head->tokens[i + 1]) << "pass " << pass << ", row " << i;
+      EXPECT_FALSE(std::isnan(head->logprobs[i]));
+      EXPECT_TRUE(std::isnan(head->logprobs[i + 1]));
+      beyondTheFirstSlice += head->tokens[i] >= 8192 ? 1 : 0;
+    }
+    for (Range& range : ranges) range.first++;
+  }
+  EXPECT_GT(beyondTheFirstSlice, 0u);
+}
+
+TEST(Head, OfEqualLogitsInSeveralSlicesTheFirstWins) {
+  const TinyModel model(wideSpec(), false);
+  for (const WeightBinding& binding : model.bindings) {
+    if (binding.role != "token_embedding") continue;  // the head is tied to it
+    FILE* file = std::fopen(model.file.c_str(), "r+b");
+    ASSERT_NE(file, nullptr);
+    const std::vector<float> zeros(binding.columns, 0.0f);
+    for (const auto& segment : binding.segments) {
+      std::fseek(file, static_cast<long>(segment.offset), SEEK_SET);
+      for (uint32_t r = 0; r < segment.rows; r++) std::fwrite(zeros.data(), sizeof(float), zeros.size(), file);
+    }
+    std::fclose(file);
+  }
+  TinyRuntime tiny(wideOptions(model));
+  std::vector<Range> ranges;
+  for (uint32_t i = 0; i < kPairs; i++) ranges.push_back({tiny.runtime.createRow(rowOptions({int32_t(i)}, 8)), 0, 1, HeadMode::Sample, {int32_t(i)}});
+  const auto head = tiny.pass(ranges);
+  for (int32_t token : head->tokens) EXPECT_EQ(token, 0);
+}
+
+}  // namespace
+}  // namespace spillway
