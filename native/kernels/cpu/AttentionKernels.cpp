@@ -13,7 +13,7 @@ namespace {
 // How many vectors of keys or values are worked on together with `queries` queries: as many accumulators as the registers hold.
 constexpr int tileVectors(int queries) {
   if (SPILLWAY_ISA_LEVEL == 2) return queries > 4 ? 2 : 4;
-  return queries > 2 ? 1 : 2;
+  return queries == 1 ? 4 : queries <= 3 ? 2 : 1;
 }
 
 static inline f32x16 loadElements(const float* p) { return load(p); }
@@ -190,10 +190,15 @@ static inline void storeElements(uint16_t* p, f32x16 v) { storeHalf(p, min(set1(
 template <typename Element>
 static void storeHeads(const CacheLayout& layout, uint8_t* page, uint32_t index, const float* keys, const float* values) {
   const size_t headDim = layout.headDim, stride = cacheValueStride(layout);
+  const auto keyOf = [&](uint32_t head) {
+    return reinterpret_cast<Element*>(page + head * cacheHeadBytes(layout)) + index / kKeyBlock * headDim * kKeyBlock + index % kKeyBlock;
+  };
+  // A key's elements stand in a line of memory each, or two in one, and memory was last touched a pass ago: asked for all at once, lines come together.
+  for (uint32_t head = 0; head < layout.kvHeads; head++)
+    for (size_t d = 0; d < headDim; d += kLineVectors<Element>) __builtin_prefetch(keyOf(head) + d * kKeyBlock, 1);
   for (uint32_t head = 0; head < layout.kvHeads; head++) {
-    Element* key = reinterpret_cast<Element*>(page + head * cacheHeadBytes(layout));
-    Element* value = key + cacheKeyElements(layout) + index * stride;
-    key += index / kKeyBlock * headDim * kKeyBlock + index % kKeyBlock;
+    Element* key = keyOf(head);
+    Element* value = reinterpret_cast<Element*>(page + head * cacheHeadBytes(layout)) + cacheKeyElements(layout) + index * stride;
     for (size_t d = 0; d < headDim; d += 16) {
       const size_t n = headDim - d < 16 ? headDim - d : 16;
       Element converted[16];

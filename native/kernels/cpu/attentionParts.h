@@ -123,17 +123,16 @@ static inline bool isNew(const Workspace& work, uint32_t q) { return work.sum[q]
 
 // Adds the partials of Q queries, beginning with `first`, to what is merged so far.
 template <int Q>
-static void mergePartials(const Workspace& work, uint32_t first, const float* partial, const float* partMaximum, const float* partSum, size_t stride) {
+static void mergePartials(const Workspace& work, uint32_t first, const float* partMaximum, const float* partSum, size_t stride) {
   const f32x16 before = loadPartial(work.maximum + first, Q), part = loadPartial(partMaximum, Q), highest = max(before, part);
   float mergedFactors[16], partialFactors[16];
   store(mergedFactors, exp(sub(before, highest)));
   store(partialFactors, exp(sub(part, highest)));
   for (int q = 0; q < Q; q++) {
     float* merged = work.merged + (first + q) * stride;
-    const float* added = partial + q * stride;
+    const float* added = work.partial + q * stride;
     if (isNew(work, first + q)) {
-      if (merged != added)
-        for (size_t d = 0; d < stride; d += 16) store(merged + d, load(added + d));
+      for (size_t d = 0; d < stride; d += 16) store(merged + d, load(added + d));
       work.maximum[first + q] = partMaximum[q];
       work.sum[first + q] = partSum[q];
       continue;
@@ -208,9 +207,14 @@ struct PartTiles {
       softmaxPartial(ruleOf(block, first + i), work.scores + i * kPartTokens, part.start, visible(block, (first + i) / group, part.start), &maximum[i], &sum[i]);
       allNew = allNew && isNew(work, first + i);
     }
-    float* partial = allNew ? work.merged + first * stride : work.partial;
-    Format::template sum<Q>(block, work, part, first, partial);
-    mergePartials<Q>(work, first, partial, maximum, sum, stride);
+    if (allNew) {
+      // As in nearly all short contexts: nothing to merge with.
+      Format::template sum<Q>(block, work, part, first, work.merged + first * stride);
+      for (uint32_t i = 0; i < Q; i++) work.maximum[first + i] = maximum[i], work.sum[first + i] = sum[i];
+      return;
+    }
+    Format::template sum<Q>(block, work, part, first, work.partial);
+    mergePartials<Q>(work, first, maximum, sum, stride);
   }
 };
 

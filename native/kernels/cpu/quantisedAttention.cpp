@@ -20,7 +20,7 @@ namespace {
 // Plain scores of Q queries with B blocks of 16 keys, from `block` on.
 template <int Bits, int Digits, int Q, int B>
 static void scoreBlocks(const CacheLayout& layout, const Workspace& work, const Part& part, uint32_t first, uint32_t block, float* scores, size_t scoreStride) {
-  constexpr int U = unitsOf<Bits>(Q, Digits, B);
+  constexpr int U = unitsOf(Q, Digits, B);
   constexpr size_t kGroupLines = kCacheGroup * Bits / 32;
   const size_t lines = cacheKeyLines(layout), groups = cacheGroups(layout);
   const QuantisedQuery query = queryAt(layout, work, first);
@@ -39,7 +39,7 @@ static void scoreBlocks(const CacheLayout& layout, const Workspace& work, const 
         const size_t at = static_cast<size_t>(unit + u);
         units[u] = part.keys[block + at / kUnitsPerLine] + g * kGroupLines * kCacheLine + at % kUnitsPerLine * kUnitLanes * 4;
       }
-      keyTile<Bits, Digits, Q, U>(units, groupLines, query.elements + g * kCacheGroup * kOperandBytes<Bits, Digits>, strides, &sums[0][unit * kUnitLanes], B * 16);
+      keyTile<Bits, Digits, Q, U>(units, groupLines, query.elements + g * kCacheGroup * kOperandBytes<Digits>, strides, &sums[0][unit * kUnitLanes], B * 16);
     }
     for (int b = 0; b < B; b++) {
       const uint16_t* scales = reinterpret_cast<const uint16_t*>(part.keys[block + b] + (lines + g) * kCacheLine);
@@ -58,12 +58,12 @@ static void scoreBlocks(const CacheLayout& layout, const Workspace& work, const 
 // partial[q][16 (vector + v) + lane] for V vectors of elements of one group, the blocks of 16 tokens from `fromBlock` to `toBlock`.
 template <int Bits, int Digits, int Plane, int Q, int V>
 static void sumVectors(const CacheLayout& layout, const Workspace& work, const Part& part, uint32_t fromBlock, uint32_t toBlock, size_t vector, float* partial) {
-  constexpr int U = unitsOf<Bits>(Q, Digits, V);
+  constexpr int U = unitsOf(Q, Digits, V);
   const size_t stride = cacheValueStride(layout), g = vector / (kCacheGroup / 16);
   const size_t floats = attentionWeightFloats(layout);
   const QuantisedWeights weights = weightsAt(layout, work, 0);
   const DigitStrides strides = {floats * sizeof(float), kPartTokens};
-  const int8_t* bytes = weights.elements + g * Digits * kPartTokens + fromBlock * kKeyBlock * kOperandBytes<Bits, Digits>;
+  const int8_t* bytes = weights.elements + g * Digits * kPartTokens + fromBlock * kKeyBlock * kOperandBytes<Digits>;
   float sums[Q][V * 16];
   SPILLWAY_UNROLL(4)
   for (int unit = 0; unit < V * kUnitsPerLine; unit += U) {
@@ -85,7 +85,7 @@ static void sumVectors(const CacheLayout& layout, const Workspace& work, const P
 
 // ---- The format.
 
-template <int Bits, int Digits>
+template <int Bits, int QueryDigits, int WeightDigits>
 struct QuantisedFormat {
   static void prepareQuery(const CacheLayout& layout, const Workspace& work, uint32_t q) {
     const size_t headDim = layout.headDim, padded = attentionQueryBytes(layout);
@@ -104,22 +104,22 @@ struct QuantisedFormat {
         most = max(abs(x), most);
         sum = add(sum, x);
       }
-      const Step step = stepOf<Digits>(reduceMax(most));
+      const Step step = stepOf<QueryDigits>(reduceMax(most));
       query.step[g] = step.step;
       query.sum[g] = reduceAdd(sum);
       for (size_t d = 0; d < n; d += 16)
-        storeOperands<Bits, Digits>(loadPartial(elements + d, n - d < 16 ? n - d : 16), set1(step.inverse),
-                                    query.elements + (begin + d) * kOperandBytes<Bits, Digits>, padded);
+        storeOperands<QueryDigits>(loadPartial(elements + d, n - d < 16 ? n - d : 16), set1(step.inverse),
+                                    query.elements + (begin + d) * kOperandBytes<QueryDigits>, padded);
     }
   }
 
   template <int Q>
   static void score(const CacheLayout& layout, const Workspace& work, const Part& part, uint32_t first, uint32_t fromBlock, uint32_t toBlock, float* scores,
                     size_t scoreStride) {
-    constexpr uint32_t B = tileLines<Bits>(Q, Digits);
+    constexpr uint32_t B = tileLines(Q, QueryDigits);
     uint32_t b = fromBlock;
-    for (; b + B <= toBlock; b += B) scoreBlocks<Bits, Digits, Q, B>(layout, work, part, first, b, scores + (b - fromBlock) * kKeyBlock, scoreStride);
-    for (; b < toBlock; b++) scoreBlocks<Bits, Digits, Q, 1>(layout, work, part, first, b, scores + (b - fromBlock) * kKeyBlock, scoreStride);
+    for (; b + B <= toBlock; b += B) scoreBlocks<Bits, QueryDigits, Q, B>(layout, work, part, first, b, scores + (b - fromBlock) * kKeyBlock, scoreStride);
+    for (; b < toBlock; b++) scoreBlocks<Bits, QueryDigits, Q, 1>(layout, work, part, first, b, scores + (b - fromBlock) * kKeyBlock, scoreStride);
   }
 
   template <int Q>
@@ -128,19 +128,19 @@ struct QuantisedFormat {
     Range ranges[Q];
     for (uint32_t i = 0; i < Q; i++) ranges[i] = visible(block, (first + i) / block.groupHeads, part.start);
     const uint32_t from = ranges[0].begin / kKeyBlock, to = (ranges[Q - 1].end + kKeyBlock - 1) / kKeyBlock;
-    prepareWeights<Bits, Digits, Q>(layout, work, part, ranges, from, to);
-    constexpr int kVectors = tileLines<Bits>(Q, Digits);
+    prepareWeights<WeightDigits, Q>(layout, work, part, ranges, from, to);
+    constexpr int kVectors = tileLines(Q, WeightDigits);
     const size_t vectors = cacheValueStride(layout) / 16;
     for (size_t vector = 0; vector < vectors;) {
       const size_t left = kCacheGroup / 16 - vector % (kCacheGroup / 16);
       if (kVectors > 1 && left >= kVectors && vector + kVectors <= vectors) {
-        sumVectors<Bits, Digits, 0, Q, kVectors>(layout, work, part, from, to, vector, partial);
+        sumVectors<Bits, WeightDigits, 0, Q, kVectors>(layout, work, part, from, to, vector, partial);
         vector += kVectors;
       } else if (Bits == 4 && vector % 2 == 1) {
-        sumVectors<Bits, Digits, 1, Q, 1>(layout, work, part, from, to, vector, partial);
+        sumVectors<Bits, WeightDigits, 1, Q, 1>(layout, work, part, from, to, vector, partial);
         vector++;
       } else {
-        sumVectors<Bits, Digits, 0, Q, 1>(layout, work, part, from, to, vector, partial);
+        sumVectors<Bits, WeightDigits, 0, Q, 1>(layout, work, part, from, to, vector, partial);
         vector++;
       }
     }
@@ -200,8 +200,8 @@ struct QuantisedFormat {
 }  // namespace
 
 void attendQuantised(const AttentionBlock& block) {
-  if (block.layout.type == CacheType::Q8) block.exact ? attendAs<QuantisedFormat<8, 3>>(block) : attendAs<QuantisedFormat<8, 2>>(block);
-  else block.exact ? attendAs<QuantisedFormat<4, 3>>(block) : attendAs<QuantisedFormat<4, 2>>(block);
+  if (block.layout.type == CacheType::Q8) block.exact ? attendAs<QuantisedFormat<8, 3, 3>>(block) : attendAs<QuantisedFormat<8, 2, 2>>(block);
+  else block.exact ? attendAs<QuantisedFormat<4, 3, 3>>(block) : attendAs<QuantisedFormat<4, 1, 2>>(block);
 }
 
 }  // namespace spillway::SPILLWAY_ISA

@@ -7,20 +7,17 @@ namespace spillway::SPILLWAY_ISA {
 
 // How many units of lanes are worked on together with `queries` queries, a sum a digit each: as many as the registers hold.
 constexpr int kUnitsPerLine = 16 / kUnitLanes;
-template <int Bits>
 constexpr int tileUnits(int queries, int digits) {
-  if (SPILLWAY_ISA_LEVEL == 1 && Bits == 8 && digits == 2) return queries > 2 ? 2 : 4;  // words
+  if (SPILLWAY_ISA_LEVEL == 1 && digits == 2) return queries > 2 ? 2 : 4;  // words
   const int sums = queries * digits, most = SPILLWAY_ISA_LEVEL == 2 ? 24 : 12;
   return 4 * sums <= most ? 4 : 2 * sums <= most ? 2 : 1;
 }
 // The same in whole lines, one at least; and units of `lines` lines at once.
-template <int Bits>
 constexpr int tileLines(int queries, int digits) {
-  return tileUnits<Bits>(queries, digits) < kUnitsPerLine ? 1 : tileUnits<Bits>(queries, digits) / kUnitsPerLine;
+  return tileUnits(queries, digits) < kUnitsPerLine ? 1 : tileUnits(queries, digits) / kUnitsPerLine;
 }
-template <int Bits>
 constexpr int unitsOf(int queries, int digits, int lines) {
-  return tileUnits<Bits>(queries, digits) < lines * kUnitsPerLine ? tileUnits<Bits>(queries, digits) : lines * kUnitsPerLine;
+  return tileUnits(queries, digits) < lines * kUnitsPerLine ? tileUnits(queries, digits) : lines * kUnitsPerLine;
 }
 
 #define SPILLWAY_EACH_SUM          \
@@ -100,14 +97,17 @@ static inline void keyLines(DotTile<Digits, Q, U>& tile, const uint8_t* const (&
 // to[q][lane] = the queries' integers times the codes of `lines` lines.
 template <int Bits, int Digits, int Q, int U>
 static inline void keyTile(const uint8_t* const (&first)[U], size_t lines, const int8_t* bytes, DigitStrides strides, float* to, size_t toStride) {
-  if constexpr (kMultipliesWords<Bits, Digits>) {
+  if constexpr (kMultipliesWords<Digits>) {
     WordTile<Q, U> tile;
     tile.clear();
     for (size_t line = 0; line < lines; line++) {
       Codes codes[U];
-      SPILLWAY_UNROLL(4)
-      for (int u = 0; u < U; u++) codes[u] = loadCodes(first[u] + line * kCacheLine);
-      tile.add(codes, bytes + line * 8, strides.query);
+      SPILLWAY_UNROLL(2)
+      for (int plane = 0; plane < (Bits == 4 ? 2 : 1); plane++, bytes += 8) {
+        SPILLWAY_UNROLL(4)
+        for (int u = 0; u < U; u++) codes[u] = codesOf(loadCodes(first[u] + line * kCacheLine), Bits == 4 ? plane : kWholeBytes);
+        tile.add(codes, bytes, strides.query);
+      }
     }
     tile.write(to, toStride);
   } else {
@@ -158,14 +158,15 @@ static inline void valueBlocks(DotTile<Digits, Q, U>& tile, const uint8_t* const
 template <int Bits, int Digits, int Plane, int Q, int U>
 static inline void valueTile(const uint8_t* const* blocks, uint32_t count, const size_t (&units)[U], size_t quadBytes, const int8_t* bytes, DigitStrides strides, float* to,
                              size_t toStride) {
-  if constexpr (kMultipliesWords<Bits, Digits>) {
+  if constexpr (kMultipliesWords<Digits>) {
     WordTile<Q, U> tile;
     tile.clear();
     for (uint32_t block = 0; block < count; block++) {
       for (size_t quad = 0; quad < 4; quad++) {
         Codes codes[U];
         SPILLWAY_UNROLL(4)
-        for (int u = 0; u < U; u++) codes[u] = loadCodes(blocks[block] + units[u] + quad * quadBytes);
+        for (int u = 0; u < U; u++)
+          codes[u] = codesOf(loadCodes(blocks[block] + units[u] + quad * quadBytes), Bits == 4 ? (Plane + u / kUnitsPerLine) % 2 : kWholeBytes);
         tile.add(codes, bytes + (block * 4 + quad) * 8, strides.query);
       }
     }

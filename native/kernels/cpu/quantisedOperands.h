@@ -35,13 +35,13 @@ static inline QuantisedWeights weightsAt(const CacheLayout& layout, const Worksp
   return {reinterpret_cast<int8_t*>(next + 2 * groups), next, next + groups};
 }
 
-// Each x * inverse, rounded, as what codes of so many bits are multiplied by; `to`: the lowest digit of the first of them.
+// Each x * inverse, rounded, as what codes are multiplied by; `to`: the lowest digit of the first of them.
 // Signed bytes: value = low + 256 middle + 65536 high, `digitStride` bytes apart; with two of them low + 256 middle.
-template <int Bits, int Digits>
+template <int Digits>
 static inline void storeOperands(f32x16 x, f32x16 inverse, int8_t* to, size_t digitStride) {
   const f32x16 magic = set1(12582912.0f);  // 1.5 * 2^23: the sum is a whole number, in the low bits
   i32x16 rest = sub(asInt(add(mul(x, inverse), magic)), asInt(magic));
-  if constexpr (kMultipliesWords<Bits, Digits>) {
+  if constexpr (kMultipliesWords<Digits>) {
     storeWords(to, rest);
   } else {
     SPILLWAY_UNROLL(3)
@@ -53,8 +53,8 @@ static inline void storeOperands(f32x16 x, f32x16 inverse, int8_t* to, size_t di
   }
 }
 // Bytes of memory that an operand takes within its lowest digit.
-template <int Bits, int Digits>
-constexpr size_t kOperandBytes = kMultipliesWords<Bits, Digits> ? 2 : 1;
+template <int Digits>
+constexpr size_t kOperandBytes = kMultipliesWords<Digits> ? 2 : 1;
 
 // What a unit of the integers is worth where the largest number is `most`, and how many units 1 is.
 struct Step {
@@ -68,7 +68,7 @@ static inline Step stepOf(float most) {
 
 // Weights of Q queries in one part, for each group: times the tokens' scales, as integers; and times their minima, summed. Of blocks of tokens from
 // `fromBlock` to `toBlock`; where a query does not see one, its integers are zero, so that what the block holds does not matter.
-template <int Bits, int Digits, int Q>
+template <int Digits, int Q>
 static void prepareWeights(const CacheLayout& layout, const Workspace& work, const Part& part, const Range (&ranges)[Q], uint32_t fromBlock, uint32_t toBlock) {
   const size_t lines = 4 * cacheValueLines(layout);
   float scaled[Q][kPartTokens];
@@ -101,7 +101,7 @@ static void prepareWeights(const CacheLayout& layout, const Workspace& work, con
       weights.minima[g] = reduceAdd(minima[q]);
       int8_t* to = weights.elements + g * Digits * kPartTokens;
       for (uint32_t b = fromBlock; b < toBlock; b++)
-        storeOperands<Bits, Digits>(load(&scaled[q][b * kKeyBlock]), set1(step.inverse), to + b * kKeyBlock * kOperandBytes<Bits, Digits>, kPartTokens);
+        storeOperands<Digits>(load(&scaled[q][b * kKeyBlock]), set1(step.inverse), to + b * kKeyBlock * kOperandBytes<Digits>, kPartTokens);
     }
   }
 }

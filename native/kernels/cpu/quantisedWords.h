@@ -1,5 +1,6 @@
-// Products of 8-bit codes with integers of 16 bits. AVX2's products of bytes overflow with codes of 8 bits, unless these are cut into nibbles and the
-// integers into bytes: products of words take half as many instructions. Sums are the same integers as those of bytes, so all instruction sets agree.
+// Products of codes with integers of 16 bits. AVX2's products of bytes overflow with codes of 8 bits, unless these are cut into nibbles and the integers into
+// bytes: products of words take half as many instructions; with codes of 4 bits as many, but half the registers. Sums are the same integers as those of
+// bytes, so all instruction sets agree: the largest, of kPartTokens products of 255 and 32512, just fits 32 bits.
 // A quad of integers, which meets the four codes of a lane, is stored as 0, 2, 1, 3: codes come apart into even and odd ones.
 // Included by sources that are compiled for each instruction set.
 #pragma once
@@ -8,8 +9,8 @@
 
 namespace spillway::SPILLWAY_ISA {
 
-template <int Bits, int Digits>
-constexpr bool kMultipliesWords = SPILLWAY_ISA_LEVEL == 1 && Bits == 8 && Digits == 2;
+template <int Digits>
+constexpr bool kMultipliesWords = SPILLWAY_ISA_LEVEL == 1 && Digits == 2;
 
 // The sums of Q queries and U units of lanes.
 template <int Q, int U>

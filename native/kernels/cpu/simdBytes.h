@@ -72,6 +72,7 @@ using Wide = Codes;
 
 static inline Codes loadCodes(const uint8_t* p) { return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))}; }
 static inline Codes codesOf(Codes codes, int plane) {
+  if (plane == kWholeBytes) return codes;
   return {_mm256_and_si256(plane == 0 ? codes.v : _mm256_srli_epi16(codes.v, 4), _mm256_set1_epi8(15))};
 }
 static inline Dots zeroDots() { return {_mm256_setzero_si256()}; }
