@@ -22,10 +22,13 @@ struct Run {
   size_t workspaceFloats, sparseFloats;  // of one worker
 };
 
+// So many shares a thread, at least, for all threads to end together.
+constexpr size_t kSharesPerThread = 8;
+
 size_t alignedFloats(size_t floats) { return Scratch::aligned(floats * sizeof(float)) / sizeof(float); }
 
 size_t denseFloats(const CacheLayout& layout, uint32_t heads) { return alignedFloats(attentionWorkspaceFloats(layout, heads / layout.kvHeads)); }
-size_t sparseFloats(const CacheLayout& layout, uint32_t heads, size_t tokens) { return alignedFloats(attentionSparseFloats(layout, heads / layout.kvHeads, tokens)); }
+size_t sparseFloats(const CacheLayout& layout, uint32_t heads, size_t tokens) { return alignedFloats(attentionSparseFloats(heads / layout.kvHeads, tokens)); }
 
 // The longest context of a query that is sparse; 0 if none is.
 size_t sparseTokensOf(const AttentionShape& shape, const AttentionRow* rows, size_t rowCount) {
@@ -38,14 +41,34 @@ size_t sparseTokensOf(const AttentionShape& shape, const AttentionRow* rows, siz
   return most;
 }
 
-void attendOne(const Run& run, size_t index, unsigned worker) {
+// A block of queries of one row, and the KV head that they meet.
+struct Place {
+  size_t row;
+  uint32_t kvHead, firstToken;
+};
+
+Place placeOf(const Run& run, size_t index) {
   const size_t block = index / run.layout.kvHeads;
-  const uint32_t kvHead = static_cast<uint32_t>(index % run.layout.kvHeads);
   const size_t row = static_cast<size_t>(std::upper_bound(run.firstBlock, run.firstBlock + run.rowCount + 1, block) - run.firstBlock) - 1;
-  const AttentionRow& range = run.rows[row];
+  const uint32_t group = run.shape.heads / run.layout.kvHeads;
+  return {row, static_cast<uint32_t>(index % run.layout.kvHeads), static_cast<uint32_t>(block - run.firstBlock[row]) * attentionBlockTokens(group)};
+}
+
+// Where the first keys are that a place reads.
+const uint8_t* firstKeys(const Run& run, const Place& place) {
+  const AttentionRow& range = run.rows[place.row];
+  const uint32_t position = range.firstPosition + place.firstToken, window = run.shape.window;
+  const uint32_t first = window != 0 && position >= window ? position - window + 1 : 0;
+  return range.pages[first / run.layout.pageTokens] + place.kvHead * cacheHeadBytes(run.layout);
+}
+
+// `next`: the index that the same thread is most likely to take after this one; beyond the end there is none.
+void attendOne(const Run& run, size_t index, size_t next, unsigned worker) {
+  const Place place = placeOf(run, index);
+  const AttentionRow& range = run.rows[place.row];
+  const uint32_t kvHead = place.kvHead, firstToken = place.firstToken;
   const uint32_t group = run.shape.heads / run.layout.kvHeads;
   const uint32_t blockTokens = attentionBlockTokens(group);
-  const uint32_t firstToken = static_cast<uint32_t>(block - run.firstBlock[row]) * blockTokens;
   const size_t firstElement = static_cast<size_t>(kvHead) * group * run.layout.headDim;
 
   AttentionBlock task;
@@ -66,6 +89,7 @@ void attendOne(const Run& run, size_t index, unsigned worker) {
   task.exact = run.exact;
   task.keep = run.shape.keep;
   task.denseBefore = range.denseBefore;
+  task.next = next < run.firstBlock[run.rowCount] * run.layout.kvHeads ? firstKeys(run, placeOf(run, next)) : nullptr;
   task.workspace = run.workspaces + worker * (run.workspaceFloats + run.sparseFloats);
   task.sparseSpace = task.workspace + run.workspaceFloats;
   run.kernels.attention.attendBlock(task);
@@ -107,7 +131,13 @@ void attend(const Compute& compute, const CacheLayout& layout, const AttentionSh
   firstBlock[rowCount] = blocks;
 
   const Run run = {layout, shape, rows, queryStride, outputStride, compute.kernels, compute.precision == Precision::Float32, firstBlock, rowCount, workspaces, dense, sparse};
-  compute.pool.parallelFor(blocks * layout.kvHeads, [&run](size_t index, unsigned worker) { attendOne(run, index, worker); });
+  // A thread takes a row's KV heads one after another where there is work enough for all threads, so that it knows what to ask memory for next.
+  const size_t all = blocks * layout.kvHeads, threads = compute.pool.threads();
+  const size_t span = std::max<size_t>(1, std::min<size_t>(layout.kvHeads, all / (threads * kSharesPerThread)));
+  compute.pool.parallelFor((all + span - 1) / span, [&run, all, span, threads](size_t share, unsigned worker) {
+    const size_t first = share * span, last = std::min(all, first + span);
+    for (size_t index = first; index < last; index++) attendOne(run, index, index + 1 < last ? index + 1 : (share + threads) * span, worker);
+  });
   scratch.release(mark);
 }
 

@@ -30,6 +30,9 @@ struct AttentionBlock {
   float keep;            // top-k sparse attention where below 1: the share of the keys whose values a query takes
   uint32_t denseBefore;  // queries at positions under this one take all of them nevertheless
 
+  // A page's KV head that is worked on after this block, as far as is known, or null: its first keys are asked for.
+  const uint8_t* next;
+
   float* workspace;    // attentionWorkspaceFloats() of them, 64-byte aligned
   float* sparseSpace;  // attentionSparseFloats() of them likewise; null where nothing is sparse
 };
@@ -43,33 +46,33 @@ struct AttentionKernels {
 
 // A block holds as many tokens as give this many queries, and at least one token.
 constexpr uint32_t kQueriesPerBlock = 32;
+// Positions that a query takes at once, from a multiple of it on: so many that what is done once a part, for its maximum and its sum, costs little.
+constexpr uint32_t kPartTokens = 256;
+// Queries that are worked on together, sharing the loads of keys and values, at most.
+constexpr uint32_t kMostTileQueries = 8;
 
 static inline uint32_t attentionBlockTokens(uint32_t groupHeads) { return groupHeads >= kQueriesPerBlock ? 1 : kQueriesPerBlock / groupHeads; }
 
-// What a query brings along where the cache is quantised, in floats: its elements as three signed bytes each, those of a page's weights a group of
-// elements, and four numbers a group.
-static inline size_t attentionQueryBytes(const CacheLayout& layout) { return (static_cast<size_t>(layout.headDim) + 7) / 8 * 8; }
+// What a query brings along where the cache is quantised, in floats: its elements as three signed bytes each, and two numbers a group; and while it is in
+// a tile: a part's weights likewise, each group of elements its own.
+static inline size_t attentionQueryBytes(const CacheLayout& layout) { return (static_cast<size_t>(layout.headDim) + 15) / 16 * 16; }
 static inline size_t attentionQuantisedFloats(const CacheLayout& layout) {
-  if (!isQuantised(layout.type)) return 0;
-  return 3 * (attentionQueryBytes(layout) + cacheGroups(layout) * layout.pageTokens) / 4 + 4 * cacheGroups(layout);
+  return isQuantised(layout.type) ? 3 * attentionQueryBytes(layout) / 4 + 2 * cacheGroups(layout) : 0;
 }
+static inline size_t attentionWeightFloats(const CacheLayout& layout) { return isQuantised(layout.type) ? cacheGroups(layout) * (3 * kPartTokens / 4 + 2) : 0; }
 
 static inline size_t attentionWorkspaceFloats(const CacheLayout& layout, uint32_t groupHeads) {
   const size_t queries = (static_cast<size_t>(attentionBlockTokens(groupHeads)) * groupHeads + 15) / 16 * 16;
   const size_t stride = cacheValueStride(layout);
-  // Queries, scores of one page, the page's partial and the merged values; then six numbers a query.
-  return queries * (stride + layout.pageTokens + 2 * stride + 6 + attentionQuantisedFloats(layout));
+  // Queries, the merged values, maximum and sum; then of a tile scores and values of one part.
+  return queries * (2 * stride + 2 + attentionQuantisedFloats(layout)) + kMostTileQueries * (kPartTokens + stride + attentionWeightFloats(layout));
 }
 
-// Sparse queries that are scored together, sharing the loads of keys.
-constexpr uint32_t kSparseQueries = 8;
-
-// For rows of up to `context` tokens: the scores of all keys for a tile of queries, then positions and weights of those that one query keeps.
-static inline size_t attentionSparseStride(const CacheLayout& layout, size_t context) {
-  return (context + layout.pageTokens - 1) / layout.pageTokens * layout.pageTokens;
-}
-static inline size_t attentionSparseFloats(const CacheLayout& layout, uint32_t groupHeads, size_t context) {
-  return attentionSparseStride(layout, context) * ((groupHeads < kSparseQueries ? groupHeads : kSparseQueries) + 2);
+// For rows of up to `context` tokens: the scores of all keys for a tile of queries, from a multiple of 16 on, then positions and weights of those that one
+// query keeps.
+static inline size_t attentionSparseStride(size_t context) { return (context + 15) / 16 * 16; }
+static inline size_t attentionSparseFloats(uint32_t groupHeads, size_t context) {
+  return context == 0 ? 0 : attentionSparseStride(context) * ((groupHeads < kMostTileQueries ? groupHeads : kMostTileQueries) + 2);
 }
 
 }  // namespace spillway

@@ -56,14 +56,18 @@ static inline size_t cacheValueLines(const CacheLayout& layout) {  // of one qua
   const size_t elements = layout.type == CacheType::Q8 ? 16 : 32;
   return (layout.headDim + elements - 1) / elements;
 }
-static inline size_t cacheKeyBlockBytes(const CacheLayout& layout) { return (cacheKeyLines(layout) + cacheGroups(layout)) * kCacheLine; }
-static inline size_t cacheValueBlockBytes(const CacheLayout& layout) { return (4 * cacheValueLines(layout) + cacheGroups(layout)) * kCacheLine; }
+// A block of 16 tokens.
+static inline size_t cacheKeyBlockBytes(const CacheLayout& layout) {
+  if (isQuantised(layout.type)) return (cacheKeyLines(layout) + cacheGroups(layout)) * kCacheLine;
+  return kKeyBlock * layout.headDim * cacheElementBytes(layout);
+}
+static inline size_t cacheValueBlockBytes(const CacheLayout& layout) {
+  if (isQuantised(layout.type)) return (4 * cacheValueLines(layout) + cacheGroups(layout)) * kCacheLine;
+  return kKeyBlock * cacheValueStride(layout) * cacheElementBytes(layout);
+}
 
 // From the beginning of a KV head to its values.
-static inline size_t cacheValuesOffset(const CacheLayout& layout) {
-  if (isQuantised(layout.type)) return layout.pageTokens / kKeyBlock * cacheKeyBlockBytes(layout);
-  return cacheKeyElements(layout) * cacheElementBytes(layout);
-}
+static inline size_t cacheValuesOffset(const CacheLayout& layout) { return layout.pageTokens / kKeyBlock * cacheKeyBlockBytes(layout); }
 // From one KV head to the next; a multiple of 64.
 static inline size_t cacheHeadBytes(const CacheLayout& layout) {
   if (isQuantised(layout.type)) return cacheValuesOffset(layout) + layout.pageTokens / kKeyBlock * cacheValueBlockBytes(layout);

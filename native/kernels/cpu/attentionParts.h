@@ -1,124 +1,101 @@
-// What all kinds of attention share: which part of a page a query sees, scores to weights, merging partials, and the way through a block's pages.
-// Included by sources that are compiled for each instruction set (simd.h).
+// What all kinds of attention share: which positions a query sees, where their keys and values are, merging partials, and the way through a block's
+// context. Included by sources that are compiled for each instruction set (simd.h).
 //
-// What one query computes, whatever stands beside it: for every page that it sees, in order of position,
+// What one query computes, whatever stands beside it: for every part of kPartTokens positions, from a multiple of it on, of which it sees some, in order,
 //   score[t] = (q . k[t]) scaled, biased
 //   partial  = (maximum, sum of exp(score - maximum), those weights times values)   sums lane by lane, then one tree
-//   merged   = both rescaled to the larger maximum and added
+//   merged   = both rescaled to the larger maximum and added; the first partial as it is
 // and the merged values are divided by the merged sum. Tiles of queries, key blocks and value vectors only choose what shares a load.
 #pragma once
 #include "AttentionKernels.h"
-#include "simd.h"
+#include "attentionSoftmax.h"
 
 namespace spillway::SPILLWAY_ISA {
 
-constexpr float kLowest = -3.402823466e+38f;  // where a maximum starts: differences to it are never NaN, unlike those to -infinity
-constexpr float kInfinity = __builtin_inff();
-
 constexpr int kTileQueries = SPILLWAY_ISA_LEVEL == 2 ? 8 : 4;
+static_assert(kTileQueries <= static_cast<int>(kMostTileQueries), "a tile has to fit into the workspace");
+constexpr uint32_t kPartBlocks = kPartTokens / kKeyBlock;
 
-// The part of a page that a query sees.
-struct Range {
-  uint32_t begin, end;
-};
-
-static inline Range visible(const AttentionBlock& block, uint32_t token, uint32_t pageStart) {
+static inline Range visible(const AttentionBlock& block, uint32_t token, uint32_t partStart) {
   const uint32_t position = block.firstPosition + token;
   const uint32_t first = block.window != 0 && position >= block.window ? position - block.window + 1 : 0;
-  const uint32_t pageTokens = block.layout.pageTokens;
-  const uint32_t begin = first > pageStart ? first - pageStart : 0;
-  const uint32_t end = position < pageStart ? 0 : position - pageStart + 1;
-  return {begin < pageTokens ? begin : pageTokens, end < pageTokens ? end : pageTokens};
+  const uint32_t begin = first > partStart ? first - partStart : 0;
+  const uint32_t end = position < partStart ? 0 : position - partStart + 1;
+  return {begin < kPartTokens ? begin : kPartTokens, end < kPartTokens ? end : kPartTokens};
 }
 
-// Asks for the memory that will be worked on next, `bytes` of it for as many bytes that are worked on now. Decoding reads every key and value once,
-// and pages lie anywhere: without this, each page begins by waiting for memory.
-static inline void prefetch(const char*& ahead, size_t bytes) {
+// The first position that some query of the block sees.
+static inline uint32_t firstSeenBy(const AttentionBlock& block) {
+  return block.window != 0 && block.firstPosition >= block.window ? block.firstPosition - block.window + 1 : 0;
+}
+
+// ---- Where keys and values are.
+
+// Decoding reads every key and value once, and pages lie anywhere: without asking for memory early each of them would begin by waiting for it. While a
+// block of 16 keys or values is worked on, the one that comes so many later is asked for, as many bytes of it as of this one.
+constexpr uint32_t kBlocksAhead = 4;
+
+// Asks for `bytes` of memory, at least one and whole lines.
+static inline void prefetch(const uint8_t* ahead, size_t bytes) {
   for (size_t i = 0; i < bytes; i += 64) __builtin_prefetch(ahead + i);
-  ahead += bytes;
 }
 
-// Positions rounded as PyTorch does when a bfloat16 tensor meets integers: to nearest even, positions themselves first. Not for NaN.
-static inline f32x16 roundToBfloat16(f32x16 x) {
-  const i32x16 bits = asInt(x);
-  const i32x16 minusOdd = shiftRight<31>(shiftLeft<15>(bits));  // 0 or -1: the lowest bit that is kept
-  return asFloat(shiftLeft<16>(shiftRight<16>(sub(add(bits, set1Int(0x7fff)), minusOdd))));
-}
-
-alignas(64) static const float kLanes[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-
-struct ScoreRule {
-  float scale;
-  bool biased, rounded;
-  float slope;
-  float position;  // of the query
+// The blocks of 16 keys and values of one part, those that some query sees: `fromBlock` to `toBlock`. Behind the keys come the first values, and behind the
+// values the next part's keys, to be asked for.
+struct Part {
+  uint32_t start;  // its first position
+  uint32_t fromBlock, toBlock;
+  const uint8_t* keys[kPartBlocks + kBlocksAhead];
+  const uint8_t* values[kPartBlocks + kBlocksAhead];
 };
 
-// Scales and biases a vector of 16 scores, the first of them at position `first`; those outside [begin, end) become -infinity.
-static inline f32x16 finishScores(const ScoreRule& rule, f32x16 score, float first, float begin, float end) {
-  const f32x16 position = add(load(kLanes), set1(first));
-  if (rule.rounded) {
-    // Falcon: the bias grows from position 0 and is added before scaling. Its rounding makes the absolute position matter.
-    const f32x16 bias = roundToBfloat16(mul(roundToBfloat16(set1(rule.slope)), roundToBfloat16(position)));
-    score = mul(add(score, bias), set1(rule.scale));
-  } else if (rule.biased) {
-    // Relative to the query, so that small differences stay exact far from position 0; softmax does not see the shift.
-    score = fma(set1(rule.slope), sub(position, set1(rule.position)), mul(score, set1(rule.scale)));
-  } else {
-    score = mul(score, set1(rule.scale));
-  }
-  const f32x16 hidden = set1(-kInfinity);
-  score = selectLess(position, set1(begin), hidden, score);
-  return selectLess(position, set1(end), score, hidden);
-}
+struct BlockPlaces {
+  explicit BlockPlaces(const AttentionBlock& attention)
+      : pages(attention.pages),
+        blocksPerPage(attention.layout.pageTokens / kKeyBlock),
+        headOffset(attention.kvHead * cacheHeadBytes(attention.layout)),
+        valuesOffset(cacheValuesOffset(attention.layout)),
+        keyBytes(cacheKeyBlockBytes(attention.layout)),
+        valueBytes(cacheValueBlockBytes(attention.layout)),
+        next(attention.next) {}
 
-// e^x for x <= 0, in fewer steps than exp(): below 2^-126.5 the result is zero. NaN stays NaN.
-static inline f32x16 expOfNegative(f32x16 v) {
-  const f32x16 x = max(set1(-88.02969f), v);     // -127 ln 2, for which the factor below comes out as zero
-  const f32x16 magic = set1(12582912.0f + 127);  // 1.5 * 2^23: adding it rounds to an integer, which stands in the low bits, here with the exponent's bias
-  const f32x16 shifted = fma(x, set1(1.44269504f), magic);
-  const f32x16 n = sub(shifted, magic);
-  f32x16 r = fma(n, set1(-0x1.62e43p-1f), x);  // ln 2 in two parts, the first with zeros at its end
-  r = fma(n, set1(0x1.05c61p-29f), r);
-  f32x16 q = set1(0x1.6d113cp-10f);  // the polynomial of exp() in simd.h
-  q = fma(q, r, set1(0x1.120ba2p-7f));
-  q = fma(q, r, set1(0x1.55551ap-5f));
-  q = fma(q, r, set1(0x1.5554dcp-3f));
-  q = fma(q, r, set1(0.5f));
-  return mul(add(set1(1.0f), fma(mul(r, r), q, r)), asFloat(shiftLeft<23>(asInt(shifted))));
-}
-
-// Scores of one query in one page to weights, in place. Returns the partial's maximum and sum.
-static void softmaxPartial(const ScoreRule& rule, float* scores, uint32_t pageStart, Range range, float* maximum, float* sum) {
-  const uint32_t from = range.begin / 16 * 16;
-  const f32x16 scale = set1(rule.scale);
-  f32x16 best = set1(kLowest);
-  for (uint32_t t = from; t < range.end; t += 16) {
-    f32x16 score = load(scores + t);
-    if (!rule.biased && t >= range.begin && t + 16 <= range.end)
-      score = mul(score, scale);
-    else
-      score = finishScores(rule, score, static_cast<float>(pageStart + t), static_cast<float>(pageStart + range.begin), static_cast<float>(pageStart + range.end));
-    store(scores + t, score);
-    best = max(score, best);
+  // The part that begins at `start`, of the blocks of 16 positions from `first` to `end`, counted from position 0.
+  void locate(uint32_t start, uint32_t first, uint32_t end, Part* part) const {
+    const uint32_t before = start / kKeyBlock;
+    part->start = start;
+    part->fromBlock = first > before ? first - before : 0;
+    part->toBlock = end - before < kPartBlocks ? end - before : kPartBlocks;
+    uint32_t page = (before + part->fromBlock) / blocksPerPage, inPage = (before + part->fromBlock) % blocksPerPage;
+    const uint32_t last = part->toBlock + (before + part->toBlock + kBlocksAhead <= end ? kBlocksAhead : end - before - part->toBlock);
+    for (uint32_t b = part->fromBlock; b < last; b++) {
+      const uint8_t* keys = pages[page] + headOffset + inPage * keyBytes;
+      if (b < part->toBlock) {
+        part->keys[b] = keys;
+        part->values[b] = pages[page] + headOffset + valuesOffset + inPage * valueBytes;
+      } else {
+        part->values[b] = keys;
+      }
+      if (++inPage == blocksPerPage) inPage = 0, page++;
+    }
+    const uint32_t blocks = part->toBlock - part->fromBlock;
+    for (uint32_t i = 0; i < kBlocksAhead; i++) part->keys[part->toBlock + i] = part->values[part->fromBlock + (i < blocks ? i : blocks - 1)];
+    for (uint32_t b = last; b < part->toBlock + kBlocksAhead; b++) part->values[b] = next != nullptr ? next + (b - last) * keyBytes : part->values[part->toBlock - 1];
   }
-  *maximum = reduceMax(best);
-  const f32x16 highest = set1(*maximum);
-  f32x16 total = zero();
-  for (uint32_t t = from; t < range.end; t += 16) {
-    const f32x16 weight = expOfNegative(sub(load(scores + t), highest));
-    store(scores + t, weight);
-    total = add(total, weight);
-  }
-  *sum = reduceAdd(total);
-}
 
-// What a block keeps while it goes through the pages.
+  const uint8_t* const* pages;
+  uint32_t blocksPerPage;
+  size_t headOffset, valuesOffset, keyBytes, valueBytes;
+  const uint8_t* next;
+};
+
+// ---- What a block keeps.
+
 struct Workspace {
-  float *queries, *scores, *partial, *merged;    // [queries][...]
-  float *maximum, *sum, *pageMaximum, *pageSum;  // [queries]
-  float *mergedFactor, *partialFactor;           // [queries]
-  float* quantised;                              // [queries][attentionQuantisedFloats()]
+  float *queries, *merged;         // [queries][cacheValueStride()]
+  float *maximum, *sum;            // [queries]
+  float* quantised;                // [queries][attentionQuantisedFloats()]
+  float *scores, *partial;         // of a tile: [queries][kPartTokens], [queries][cacheValueStride()]
+  float* weights;                  // of a tile: [queries][attentionWeightFloats()]
 };
 
 static Workspace carve(const AttentionBlock& block) {
@@ -127,41 +104,44 @@ static Workspace carve(const AttentionBlock& block) {
   Workspace work;
   float* next = block.workspace;
   work.queries = next, next += queries * stride;
-  work.scores = next, next += queries * block.layout.pageTokens;
-  work.partial = next, next += queries * stride;
   work.merged = next, next += queries * stride;
   work.maximum = next, next += queries;
   work.sum = next, next += queries;
-  work.pageMaximum = next, next += queries;
-  work.pageSum = next, next += queries;
-  work.mergedFactor = next, next += queries;
-  work.partialFactor = next, next += queries;
+  work.scores = next, next += kMostTileQueries * kPartTokens;
+  work.partial = next, next += kMostTileQueries * stride;
+  work.weights = next, next += kMostTileQueries * attentionWeightFloats(block.layout);
   work.quantised = next;
   return work;
 }
 
-// Adds the partials of `queries` queries, beginning with `first`, to what is merged so far.
-static void mergePartials(const Workspace& work, uint32_t first, uint32_t queries, size_t stride) {
-  for (uint32_t q = first; q < first + queries; q += 16) {
-    const size_t n = first + queries - q < 16 ? first + queries - q : 16;
-    const f32x16 before = loadPartial(work.maximum + q, n), page = loadPartial(work.pageMaximum + q, n);
-    const f32x16 highest = max(before, page);
-    const f32x16 mergedFactor = exp(sub(before, highest)), partialFactor = exp(sub(page, highest));
-    storePartial(work.maximum + q, highest, n);
-    storePartial(work.sum + q, fma(loadPartial(work.pageSum + q, n), partialFactor, mul(loadPartial(work.sum + q, n), mergedFactor)), n);
-    storePartial(work.mergedFactor + q, mergedFactor, n);
-    storePartial(work.partialFactor + q, partialFactor, n);
-  }
-  for (uint32_t q = first; q < first + queries; q++) {
-    const f32x16 mergedFactor = set1(work.mergedFactor[q]), partialFactor = set1(work.partialFactor[q]);
-    float* merged = work.merged + q * stride;
-    const float* partial = work.partial + q * stride;
-    for (size_t d = 0; d < stride; d += 16) store(merged + d, fma(load(partial + d), partialFactor, mul(load(merged + d), mergedFactor)));
-  }
-}
-
 static inline void fill(float* p, float value, size_t n) {
   for (size_t i = 0; i < n; i++) p[i] = value;
+}
+
+// Whether a query has seen nothing so far, or nothing that counts.
+static inline bool isNew(const Workspace& work, uint32_t q) { return work.sum[q] == 0.0f; }
+
+// Adds the partials of Q queries, beginning with `first`, to what is merged so far.
+template <int Q>
+static void mergePartials(const Workspace& work, uint32_t first, const float* partMaximum, const float* partSum, size_t stride) {
+  const f32x16 before = loadPartial(work.maximum + first, Q), part = loadPartial(partMaximum, Q), highest = max(before, part);
+  float mergedFactors[16], partialFactors[16];
+  store(mergedFactors, exp(sub(before, highest)));
+  store(partialFactors, exp(sub(part, highest)));
+  for (int q = 0; q < Q; q++) {
+    float* merged = work.merged + (first + q) * stride;
+    const float* added = work.partial + q * stride;
+    if (isNew(work, first + q)) {
+      for (size_t d = 0; d < stride; d += 16) store(merged + d, load(added + d));
+      work.maximum[first + q] = partMaximum[q];
+      work.sum[first + q] = partSum[q];
+      continue;
+    }
+    const f32x16 mergedFactor = set1(mergedFactors[q]), partialFactor = set1(partialFactors[q]);
+    for (size_t d = 0; d < stride; d += 16) store(merged + d, fma(load(added + d), partialFactor, mul(load(merged + d), mergedFactor)));
+    work.sum[first + q] = __builtin_fmaf(partSum[q], partialFactors[q], work.sum[first + q] * mergedFactors[q]);
+    if (partMaximum[q] > work.maximum[first + q]) work.maximum[first + q] = partMaximum[q];
+  }
 }
 
 static inline ScoreRule ruleOf(const AttentionBlock& block, uint32_t query) {
@@ -177,7 +157,7 @@ static void takeQueries(const AttentionBlock& block, const Workspace& work) {
   const uint32_t group = block.groupHeads;
   for (uint32_t q = 0; q < block.tokens * group; q++) {
     const float* from = block.queries + q / group * block.queryStride + q % group * headDim;
-    for (size_t d = 0; d < headDim; d++) work.queries[q * stride + d] = from[d];
+    for (size_t d = 0; d < headDim; d += 16) store(work.queries + q * stride + d, loadPartial(from + d, headDim - d < 16 ? headDim - d : 16));
     Format::prepareQuery(block.layout, work, q);
   }
 }
@@ -193,7 +173,7 @@ static inline void writeOutputs(const AttentionBlock& block, const Workspace& wo
   }
 }
 
-// body.operator()<Q>(q) for the queries from `q` to `last`, in the largest tiles that there are.
+// body.tile<Q>(q) for the queries from `q` to `last`, in the largest tiles that there are.
 template <typename Body>
 static inline void forTiles(uint32_t q, uint32_t last, const Body& body) {
   for (; q + kTileQueries <= last; q += kTileQueries) body.template tile<kTileQueries>(q);
@@ -203,52 +183,60 @@ static inline void forTiles(uint32_t q, uint32_t last, const Body& body) {
   if (q + 1 == last) body.template tile<1>(q);
 }
 
-// What a Format is: how keys and values of one type are worked on. `head` is where a page's KV head begins.
+// What a Format is: how keys and values of one type are worked on.
 //   prepareQuery(layout, work, q)    after work.queries[q] has been filled
-//   attendTile<Q>(block, work, head, nextHead, first, pageStart)   scores, weights and partials of Q queries in one page
-//   scoreTile<Q>(block, work, head, first, keyBlock, keyBlocks, scores, scoreStride, ahead)   plain products of Q queries with blocks of 16 keys
-//   loadValues<V>(layout, head, index, element, values)   V vectors of one token's values from `element` on, a multiple of 64, as floats
+//   score<Q>(layout, work, part, first, fromBlock, toBlock, scores, scoreStride)   plain products of Q queries with blocks of 16 keys of a part, to
+//     scores[16 (block - fromBlock) + lane]
+//   sum<Q>(block, work, part, first, partial)   the weights in work.scores times the values that each query sees
+//   Gather: values of single tokens (sparseAttention.h)
 template <typename Format>
-struct PageTiles {
+struct PartTiles {
   const AttentionBlock& block;
   const Workspace& work;
-  const uint8_t *head, *nextHead;
-  uint32_t pageStart;
+  const Part& part;
   template <int Q>
   void tile(uint32_t first) const {
-    Format::template attendTile<Q>(block, work, head, nextHead, first, pageStart);
+    const uint32_t group = block.groupHeads;
+    const size_t stride = cacheValueStride(block.layout);
+    const uint32_t from = visible(block, first / group, part.start).begin / kKeyBlock;
+    const uint32_t to = (visible(block, (first + Q - 1) / group, part.start).end + kKeyBlock - 1) / kKeyBlock;
+    Format::template score<Q>(block.layout, work, part, first, from, to, work.scores + from * kKeyBlock, kPartTokens);
+    float maximum[Q], sum[Q];
+    bool allNew = true;
+    for (uint32_t i = 0; i < Q; i++) {
+      softmaxPartial(ruleOf(block, first + i), work.scores + i * kPartTokens, part.start, visible(block, (first + i) / group, part.start), &maximum[i], &sum[i]);
+      allNew = allNew && isNew(work, first + i);
+    }
+    if (allNew) {
+      // As in nearly all short contexts: nothing to merge with.
+      Format::template sum<Q>(block, work, part, first, work.merged + first * stride);
+      for (uint32_t i = 0; i < Q; i++) work.maximum[first + i] = maximum[i], work.sum[first + i] = sum[i];
+      return;
+    }
+    Format::template sum<Q>(block, work, part, first, work.partial);
+    mergePartials<Q>(work, first, maximum, sum, stride);
   }
 };
-
-static inline uint32_t firstSeenBy(const AttentionBlock& block) {
-  return block.window != 0 && block.firstPosition >= block.window ? block.firstPosition - block.window + 1 : 0;
-}
 
 // Every query takes the values of all keys that it sees.
 template <typename Format>
 static void attendDensely(const AttentionBlock& block) {
-  const CacheLayout& layout = block.layout;
-  const size_t stride = cacheValueStride(layout);
-  const uint32_t group = block.groupHeads, pageTokens = layout.pageTokens;
-  const uint32_t queries = block.tokens * group;
+  const uint32_t group = block.groupHeads, queries = block.tokens * group;
   const Workspace work = carve(block);
   takeQueries<Format>(block, work);
-  fill(work.merged, 0.0f, queries * stride);
   fill(work.maximum, kLowest, queries);
   fill(work.sum, 0.0f, queries);
 
-  const uint32_t lastPage = (block.firstPosition + block.tokens - 1) / pageTokens;
-  const size_t headOffset = block.kvHead * cacheHeadBytes(layout);
-  for (uint32_t page = firstSeenBy(block) / pageTokens; page <= lastPage; page++) {
-    const uint32_t pageStart = page * pageTokens;
-    // Ranges move on with the token, so the tokens that see anything of this page are consecutive.
+  const uint32_t firstSeen = firstSeenBy(block), end = block.firstPosition + block.tokens;
+  const BlockPlaces places(block);
+  Part part;
+  for (uint32_t start = firstSeen / kPartTokens * kPartTokens; start < end; start += kPartTokens) {
+    places.locate(start, firstSeen / kKeyBlock, (end + kKeyBlock - 1) / kKeyBlock, &part);
+    // Ranges move on with the token, so the tokens that see anything of this part are consecutive.
     uint32_t from = 0, to = block.tokens;
-    while (visible(block, from, pageStart).end == 0) from++;
-    while (visible(block, to - 1, pageStart).begin == pageTokens) to--;
-    const uint8_t* head = block.pages[page] + headOffset;
-    const uint8_t* nextHead = page < lastPage ? block.pages[page + 1] + headOffset : head;
-    forTiles(from * group, to * group, PageTiles<Format>{block, work, head, nextHead, pageStart});
-    mergePartials(work, from * group, (to - from) * group, stride);
+    while (visible(block, from, start).end == 0) from++;
+    while (visible(block, to - 1, start).begin == kPartTokens) to--;
+    forTiles(from * group, to * group, PartTiles<Format>{block, work, part});
   }
   writeOutputs(block, work);
 }

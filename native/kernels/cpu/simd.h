@@ -18,6 +18,9 @@
 //   fma(a, b, c) = a * b + c, fnma(a, b, c) = c - a * b                   rounded once
 //   max(a, b) = a > b ? a : b; min(a, b) = a < b ? a : b                  so b where either is NaN
 //   selectLess(a, b, x, y) = a < b ? x : y                                y where either is NaN
+//   notLess(a, b)               bit i: not a < b in lane i, so set where either is NaN
+//   storeSelected(p, v, lanes)  the lanes whose bit is set, one after another; what the rest of the 16 places holds then is anything
+//   swapLanes<n>(v)             lane i of the result is lane i ^ n, n being 1, 2, 4, 8
 //   copySign(magnitude, sign)
 //   reduceAdd(v) reduceMax(v)   one fixed tree: lanes i and i+8, then i and i+4, i and i+2, 0 and 1
 //   exp(v)                      within 2 ulp wherever the result is normal; exp(-inf) = 0, inf from 88.73 up, NaN stays NaN

@@ -78,6 +78,35 @@ static inline f32x16 min(f32x16 a, f32x16 b) { return {_mm256_min_ps(a.low, b.lo
 static inline f32x16 selectLess(f32x16 a, f32x16 b, f32x16 x, f32x16 y) {
   return {_mm256_blendv_ps(y.low, x.low, _mm256_cmp_ps(a.low, b.low, _CMP_LT_OQ)), _mm256_blendv_ps(y.high, x.high, _mm256_cmp_ps(a.high, b.high, _CMP_LT_OQ))};
 }
+static inline uint32_t notLess(f32x16 a, f32x16 b) {
+  const int low = _mm256_movemask_ps(_mm256_cmp_ps(a.low, b.low, _CMP_NLT_UQ)), high = _mm256_movemask_ps(_mm256_cmp_ps(a.high, b.high, _CMP_NLT_UQ));
+  return static_cast<uint32_t>(low | high << 8);
+}
+// Of each set of eight lanes, where they come from when they are moved together; the rest repeats lane 0.
+struct SelectedLanes {
+  uint64_t of[256];
+  constexpr SelectedLanes() : of() {
+    for (unsigned lanes = 0; lanes < 256; lanes++)
+      for (unsigned lane = 0, to = 0; lane < 8; lane++)
+        if (lanes >> lane & 1u) of[lanes] |= static_cast<uint64_t>(lane) << 8 * to++;
+  }
+};
+static constexpr SelectedLanes kSelectedLanes;
+static inline void storeSelected(float* p, f32x16 v, uint32_t lanes) {
+  const auto eight = [](float* to, __m256 from, uint32_t mask) {
+    const __m256i order = _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(&kSelectedLanes.of[mask])));
+    _mm256_storeu_ps(to, _mm256_permutevar8x32_ps(from, order));
+  };
+  eight(p, v.low, lanes & 255u);
+  eight(p + __builtin_popcount(lanes & 255u), v.high, lanes >> 8);
+}
+template <int N>
+static inline f32x16 swapLanes(f32x16 a) {
+  if (N == 1) return {_mm256_permute_ps(a.low, 0xb1), _mm256_permute_ps(a.high, 0xb1)};
+  if (N == 2) return {_mm256_permute_ps(a.low, 0x4e), _mm256_permute_ps(a.high, 0x4e)};
+  if (N == 4) return {_mm256_permute2f128_ps(a.low, a.low, 1), _mm256_permute2f128_ps(a.high, a.high, 1)};
+  return {a.high, a.low};
+}
 static inline f32x16 abs(f32x16 v) {
   const __m256 sign = _mm256_set1_ps(-0.0f);
   return {_mm256_andnot_ps(sign, v.low), _mm256_andnot_ps(sign, v.high)};

@@ -52,6 +52,14 @@ static inline f32x16 min(f32x16 a, f32x16 b) { return {_mm512_min_ps(a.v, b.v)};
 static inline f32x16 selectLess(f32x16 a, f32x16 b, f32x16 x, f32x16 y) {
   return {_mm512_mask_blend_ps(_mm512_cmp_ps_mask(a.v, b.v, _CMP_LT_OQ), y.v, x.v)};
 }
+static inline uint32_t notLess(f32x16 a, f32x16 b) { return _mm512_cmp_ps_mask(a.v, b.v, _CMP_NLT_UQ); }
+static inline void storeSelected(float* p, f32x16 v, uint32_t lanes) { _mm512_storeu_ps(p, _mm512_maskz_compress_ps(static_cast<__mmask16>(lanes), v.v)); }
+template <int N>
+static inline f32x16 swapLanes(f32x16 a) {
+  if (N == 1) return {_mm512_permute_ps(a.v, 0xb1)};
+  if (N == 2) return {_mm512_permute_ps(a.v, 0x4e)};
+  return {_mm512_shuffle_f32x4(a.v, a.v, N == 4 ? 0xb1 : 0x4e)};
+}
 static inline f32x16 abs(f32x16 a) { return {_mm512_abs_ps(a.v)}; }
 static inline f32x16 copySign(f32x16 magnitude, f32x16 sign) {
   const __m512 bit = _mm512_set1_ps(-0.0f);

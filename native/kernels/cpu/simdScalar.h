@@ -43,6 +43,17 @@ static inline f32x16 sqrt(f32x16 v) { SPILLWAY_LANES(f32x16, __builtin_sqrtf(v.l
 static inline f32x16 max(f32x16 a, f32x16 b) { SPILLWAY_LANES(f32x16, a.lane[i] > b.lane[i] ? a.lane[i] : b.lane[i]); }
 static inline f32x16 min(f32x16 a, f32x16 b) { SPILLWAY_LANES(f32x16, a.lane[i] < b.lane[i] ? a.lane[i] : b.lane[i]); }
 static inline f32x16 selectLess(f32x16 a, f32x16 b, f32x16 x, f32x16 y) { SPILLWAY_LANES(f32x16, a.lane[i] < b.lane[i] ? x.lane[i] : y.lane[i]); }
+static inline uint32_t notLess(f32x16 a, f32x16 b) {
+  uint32_t lanes = 0;
+  for (int i = 0; i < 16; i++) lanes |= (a.lane[i] < b.lane[i] ? 0u : 1u) << i;
+  return lanes;
+}
+static inline void storeSelected(float* p, f32x16 v, uint32_t lanes) {
+  for (int i = 0; i < 16; i++)
+    if (lanes >> i & 1u) __builtin_memcpy(p++, &v.lane[i], sizeof(float));
+}
+template <int N>
+static inline f32x16 swapLanes(f32x16 a) { SPILLWAY_LANES(f32x16, a.lane[i ^ N]); }
 static inline f32x16 abs(f32x16 v) { SPILLWAY_LANES(f32x16, floatFromBits(bitsOfFloat(v.lane[i]) & 0x7fffffffu)); }
 static inline f32x16 copySign(f32x16 magnitude, f32x16 sign) {
   SPILLWAY_LANES(f32x16, floatFromBits((bitsOfFloat(magnitude.lane[i]) & 0x7fffffffu) | (bitsOfFloat(sign.lane[i]) & 0x80000000u)));

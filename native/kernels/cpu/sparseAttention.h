@@ -23,28 +23,62 @@ static inline float atOrder(int64_t order) {
   return floatFromBits(static_cast<uint32_t>(bits ^ (bits >> 31 & 0x7fffffff)));
 }
 
+// How many of n numbers are not below the threshold; a NaN is not.
 static inline uint32_t countFrom(const float* scores, uint32_t n, float threshold) {
-  const f32x16 least = set1(threshold), one = set1(1.0f);
-  f32x16 below = zero();
-  uint32_t i = 0;
-  for (; i + 16 <= n; i += 16) below = add(below, selectLess(load(scores + i), least, one, zero()));
-  if (i < n) below = add(below, selectLess(loadPartial(scores + i, n - i, kInfinity), least, one, zero()));
-  return n - static_cast<uint32_t>(reduceAdd(below));
+  const f32x16 least = set1(threshold);
+  uint32_t count = 0, i = 0;
+  for (; i + 16 <= n; i += 16) count += static_cast<uint32_t>(__builtin_popcount(notLess(load(scores + i), least)));
+  if (i < n) count += static_cast<uint32_t>(__builtin_popcount(notLess(loadPartial(scores + i, n - i), least) & ((1u << (n - i)) - 1)));
+  return count;
+}
+
+// Copies those that are not below the threshold, in order. Returns how many they are. Writes within `n` numbers, rounded up to 16.
+static inline uint32_t copyFrom(const float* scores, uint32_t n, float threshold, float* to) {
+  const f32x16 least = set1(threshold);
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < n; i += 16) {
+    const uint32_t left = n - i < 16 ? n - i : 16;
+    const f32x16 some = left == 16 ? load(scores + i) : loadPartial(scores + i, left);
+    const uint32_t lanes = notLess(some, least) & ((1u << left) - 1);
+    storeSelected(to + count, some, lanes);
+    count += static_cast<uint32_t>(__builtin_popcount(lanes));
+  }
+  return count;
+}
+
+// The same of their indices.
+static inline uint32_t indicesFrom(const float* scores, uint32_t n, float threshold, uint32_t* to) {
+  const f32x16 least = set1(threshold);
+  i32x16 index = sub(asInt(add(load(kLanes), set1(8388608.0f))), asInt(set1(8388608.0f)));  // 2^23: whole numbers stand in the low bits
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < n; i += 16) {
+    const uint32_t left = n - i < 16 ? n - i : 16;
+    const f32x16 some = left == 16 ? load(scores + i) : loadPartial(scores + i, left);
+    const uint32_t lanes = notLess(some, least) & ((1u << left) - 1);
+    storeSelected(reinterpret_cast<float*>(to + count), asFloat(index), lanes);
+    count += static_cast<uint32_t>(__builtin_popcount(lanes));
+    index = add(index, set1Int(16));
+  }
+  return count;
 }
 
 // Indices of the `count` largest of n scores, ascending; of equal ones the later. NaN counts as largest: it has to show in the result, so with more than
-// `count` of them all are taken. 1 <= count <= n < 2^24. Returns how many.
-static inline uint32_t selectLargest(const float* scores, uint32_t n, uint32_t count, uint32_t* chosen) {
+// `count` of them all are taken. 1 <= count <= n < 2^24. Returns how many. `chosen` and `candidates` have room for n, rounded up to 16.
+static inline uint32_t selectLargest(const float* scores, uint32_t n, uint32_t count, uint32_t* chosen, float* candidates) {
   // Bisection for a threshold that parts the count largest from the rest: by value first, which usually takes a dozen steps, then by representation,
-  // which ends. All numbers at or above `low` are at least count; those at or above `high` are fewer.
+  // which ends. All numbers at or above `low` are at least count; those at or above `high` are fewer. As soon as few are left above `low`, only they are
+  // looked at.
   int64_t low = orderOf(-kInfinity), high = static_cast<int64_t>(orderOf(kInfinity)) + 1;
   f32x16 largest = set1(kLowest), smallest = set1(-kLowest);
   for (uint32_t i = 0; i < n; i += 16) {
-    const size_t left = n - i < 16 ? n - i : 16;
-    largest = max(loadPartial(scores + i, left, kLowest), largest);
-    smallest = min(loadPartial(scores + i, left, -kLowest), smallest);
+    const uint32_t left = n - i < 16 ? n - i : 16;
+    const f32x16 some = left == 16 ? load(scores + i) : loadPartial(scores + i, left, scores[i]);
+    largest = max(some, largest);
+    smallest = min(some, smallest);
   }
   const float most = reduceMax(largest), least = -reduceMax(neg(smallest));
+  const float* among = scores;
+  uint32_t amongCount = n;
   float threshold = least;
   uint32_t found = countFrom(scores, n, threshold);
   if (found >= count) low = orderOf(threshold); else high = orderOf(threshold);
@@ -54,10 +88,11 @@ static inline uint32_t selectLargest(const float* scores, uint32_t n, uint32_t c
     const bool byValue = step < 20 && orderOf(middle) > low && orderOf(middle) < high;
     const int64_t order = byValue ? orderOf(middle) : low + (high - low) / 2;
     threshold = atOrder(order);
-    found = countFrom(scores, n, threshold);
+    found = countFrom(among, amongCount, threshold);
     if (found >= count) {
       low = order;
       from = threshold;
+      if (among == scores && found <= n / 3) amongCount = copyFrom(scores, n, threshold, candidates), among = candidates;
     } else {
       high = order;
       to = threshold;
@@ -65,8 +100,9 @@ static inline uint32_t selectLargest(const float* scores, uint32_t n, uint32_t c
   }
   if (found != count) {
     threshold = atOrder(low);
-    found = countFrom(scores, n, threshold);
+    found = countFrom(among, amongCount, threshold);
   }
+  if (found == count) return indicesFrom(scores, n, threshold, chosen);
   uint32_t kept = 0, surplus = found - count;
   for (uint32_t i = 0; i < n; i++) {
     chosen[kept] = i;
@@ -91,51 +127,59 @@ static inline float softmaxOf(float* scores, uint32_t n) {
   return reduceAdd(total);
 }
 
-// sums[16 v + lane] = sum over the kept tokens, in order, of weight * value
-template <typename Format, int V>
-static void gatherValues(const AttentionBlock& block, const uint32_t* positions, const float* weights, uint32_t kept, size_t element, float* sums) {
-  constexpr uint32_t kAhead = 6;  // tokens: they lie anywhere, so memory is asked for early
-  const CacheLayout& layout = block.layout;
-  const size_t headOffset = block.kvHead * cacheHeadBytes(layout);
-  f32x16 sum[V];
-  SPILLWAY_UNROLL(4)
-  for (int v = 0; v < V; v++) sum[v] = zero();
-  for (uint32_t i = 0; i < kept; i++) {
-    if (i + kAhead < kept) {
-      const uint32_t next = positions[i + kAhead];
-      const uint8_t* values = Format::valuesOf(layout, block.pages[next / layout.pageTokens] + headOffset, next % layout.pageTokens, element);
-      __builtin_prefetch(values);
-      __builtin_prefetch(values + 64);
-    }
-    f32x16 value[V];
-    Format::loadValues(layout, block.pages[positions[i] / layout.pageTokens] + headOffset, positions[i] % layout.pageTokens, element, value);
-    const f32x16 weight = set1(weights[i]);
-    SPILLWAY_UNROLL(4)
-    for (int v = 0; v < V; v++) sum[v] = fma(weight, value[v], sum[v]);
+// Where the values of single positions are.
+struct ValuePlaces {
+  explicit ValuePlaces(const AttentionBlock& block) : places(block), pageTokens(block.layout.pageTokens), inverse(((uint64_t{1} << 40) + pageTokens - 1) / pageTokens) {}
+  // The block of 16 that holds a position below 2^28.
+  const uint8_t* blockOf(uint32_t position) const {
+    const auto page = static_cast<uint32_t>(position * inverse >> 40);  // position / pageTokens: exact, for inverse is too large by less than one
+    return places.pages[page] + places.headOffset + places.valuesOffset + (position - page * pageTokens) / kKeyBlock * places.valueBytes;
   }
-  SPILLWAY_UNROLL(4)
-  for (int v = 0; v < V; v++) store(sums + 16 * v, sum[v]);
+  BlockPlaces places;
+  uint32_t pageTokens;
+  uint64_t inverse;
+};
+
+// sums[16 v + lane] = sum over the kept tokens, in order, of weight * value, for the V vectors from `element` on, all of one group. Weights are zero from
+// `kept` up to the next multiple of 16. Tokens lie anywhere, so the memory of sixteen is asked for while the sixteen before are worked on.
+template <typename Format, int V>
+static void gatherValues(const AttentionBlock& block, const ValuePlaces& places, const uint32_t* positions, const float* weights, uint32_t kept, size_t element,
+                         float* sums) {
+  typename Format::template Gather<V> gather(block.layout, element);
+  const uint8_t* blocks[2][16];
+  const auto ask = [&](uint32_t first, const uint8_t** to) {
+    for (uint32_t i = 0; i < 16 && first + i < kept; i++) {
+      to[i] = places.blockOf(positions[first + i]);
+      gather.ask(to[i], positions[first + i] % kKeyBlock);
+    }
+  };
+  ask(0, blocks[0]);
+  for (uint32_t first = 0; first < kept; first += 16) {
+    const uint8_t** now = blocks[first / 16 % 2];
+    ask(first + 16, blocks[first / 16 % 2 ^ 1]);
+    gather.add(now, positions + first, weights + first, kept - first < 16 ? kept - first : 16);
+  }
+  gather.write(sums);
 }
 
-// Plain scores of a tile of queries for all keys that they see; scores begin with the first page seen.
+// Plain scores of a tile of queries for all keys that they see, from position `base` on, a multiple of 16.
 template <typename Format>
 struct SparseScores {
   const AttentionBlock& block;
   const Workspace& work;
-  uint32_t firstQuery, firstSeen;
+  uint32_t firstQuery, base;
   float* scores;
   size_t scoreStride;
   template <int Q>
   void tile(uint32_t first) const {
-    const uint32_t pageTokens = block.layout.pageTokens, position = block.firstPosition, lastPage = position / pageTokens;
-    const size_t headOffset = block.kvHead * cacheHeadBytes(block.layout);
-    float* to = scores + (first - firstQuery) * scoreStride;
-    for (uint32_t page = firstSeen / pageTokens; page <= lastPage; page++, to += pageTokens) {
-      const Range range = visible(block, 0, page * pageTokens);
-      const uint32_t keyBlock = range.begin / kKeyBlock, keyBlocks = (range.end + kKeyBlock - 1) / kKeyBlock - keyBlock;
-      const uint8_t* head = block.pages[page] + headOffset;
-      const uint8_t* ahead = page < lastPage ? block.pages[page + 1] + headOffset : head;
-      Format::template scoreTile<Q>(block, work, head, first, keyBlock, keyBlocks, to + keyBlock * kKeyBlock, scoreStride, ahead);
+    const BlockPlaces places(block);
+    Part part;
+    for (uint32_t start = base / kPartTokens * kPartTokens; start <= block.firstPosition; start += kPartTokens) {
+      places.locate(start, base / kKeyBlock, block.firstPosition / kKeyBlock + 1, &part);
+      // The values are not read as they lie, the next part's keys are.
+      for (uint32_t i = 0; i < kBlocksAhead; i++) part.keys[part.toBlock + i] = part.values[part.toBlock + i];
+      float* to = scores + (first - firstQuery) * scoreStride;
+      Format::template score<Q>(block.layout, work, part, first, part.fromBlock, part.toBlock, to + (start + part.fromBlock * kKeyBlock - base), scoreStride);
     }
   }
 };
@@ -144,38 +188,37 @@ struct SparseScores {
 template <typename Format>
 static void attendSparsely(const AttentionBlock& block) {
   const CacheLayout& layout = block.layout;
-  const uint32_t position = block.firstPosition, firstSeen = firstSeenBy(block), base = firstSeen / layout.pageTokens * layout.pageTokens;
-  const size_t stride = cacheValueStride(layout), scoreStride = attentionSparseStride(layout, position - base + 1);
+  const uint32_t position = block.firstPosition, firstSeen = firstSeenBy(block), base = firstSeen / 16 * 16;
+  const size_t stride = cacheValueStride(layout), scoreStride = attentionSparseStride(position - base + 1);
   const Workspace work = carve(block);
   takeQueries<Format>(block, work);
-  const uint32_t tiled = block.groupHeads < kSparseQueries ? block.groupHeads : kSparseQueries;
+  const uint32_t tiled = block.groupHeads < kMostTileQueries ? block.groupHeads : kMostTileQueries;
   float* scores = block.sparseSpace;
   float* weights = scores + tiled * scoreStride;
   uint32_t* chosen = reinterpret_cast<uint32_t*>(weights + scoreStride);
   const uint32_t seen = position - firstSeen + 1, count = keptKeys(block.keep, seen);
+  const ValuePlaces places(block);
 
   for (uint32_t first = 0; first < block.groupHeads; first += tiled) {
     const uint32_t last = first + tiled < block.groupHeads ? first + tiled : block.groupHeads;
-    forTiles(first, last, SparseScores<Format>{block, work, first, firstSeen, scores, scoreStride});
+    forTiles(first, last, SparseScores<Format>{block, work, first, base, scores, scoreStride});
     for (uint32_t q = first; q < last; q++) {
       float* own = scores + (q - first) * scoreStride;
-      const ScoreRule rule = ruleOf(block, q);
-      for (uint32_t t = (firstSeen - base) / 16 * 16; t <= position - base; t += 16)
-        store(own + t, finishScores(rule, load(own + t), static_cast<float>(base + t), static_cast<float>(firstSeen), static_cast<float>(position + 1)));
+      finishAll(ruleOf(block, q), own, base, {firstSeen - base, position + 1 - base});
       // The newest key is always kept, the others compete.
       own += firstSeen - base;
-      uint32_t kept = count > 1 ? selectLargest(own, seen - 1, count - 1, chosen) : 0;
+      uint32_t kept = count > 1 ? selectLargest(own, seen - 1, count - 1, chosen, weights) : 0;
       chosen[kept++] = seen - 1;
       for (uint32_t i = 0; i < kept; i++) weights[i] = own[chosen[i]], chosen[i] += firstSeen;
       for (uint32_t i = kept; i % 16 != 0; i++) weights[i] = -kInfinity;
       work.sum[q] = softmaxOf(weights, kept);
       float* sums = work.merged + q * stride;
       size_t element = 0;
-      for (; element + 64 <= stride; element += 64) gatherValues<Format, 4>(block, chosen, weights, kept, element, sums + element);
+      for (; element + 64 <= stride; element += 64) gatherValues<Format, 4>(block, places, chosen, weights, kept, element, sums + element);
       switch ((stride - element) / 16) {
-        case 3: gatherValues<Format, 3>(block, chosen, weights, kept, element, sums + element); break;
-        case 2: gatherValues<Format, 2>(block, chosen, weights, kept, element, sums + element); break;
-        case 1: gatherValues<Format, 1>(block, chosen, weights, kept, element, sums + element); break;
+        case 3: gatherValues<Format, 3>(block, places, chosen, weights, kept, element, sums + element); break;
+        case 2: gatherValues<Format, 2>(block, places, chosen, weights, kept, element, sums + element); break;
+        case 1: gatherValues<Format, 1>(block, places, chosen, weights, kept, element, sums + element); break;
         default: break;
       }
     }
