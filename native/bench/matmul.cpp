@@ -85,13 +85,13 @@ struct Figures {
 
 void measure(const Compute& compute, Weights& weights, const char* name, size_t rows, const Options& options) {
   const WeightMatrix shape = weights.next();
-  const bool quantised = usesQuantisedInput(shape.type, compute.precision);
+  const bool rounded = usesRoundedInput(compute, shape.type);
   const std::vector<float> values = cases::randomFloats(rows * shape.inputs, 1);
   std::vector<float> output(rows * shape.outputs);
   Scratch sizes(nullptr, 0);
   const auto product = [&](Scratch& scratch, double* quantiseSeconds) {
     const double start = secondsNow(options.threads);
-    const MatrixInput input = prepareInput(compute, values.data(), rows, shape.inputs, shape.inputs, quantised, scratch);
+    const MatrixInput input = prepareInput(compute, values.data(), rows, shape.inputs, shape.inputs, rounded, scratch);
     const double middle = secondsNow(options.threads);
     const MatmulJob job{&weights.next(), nullptr, output.data(), shape.outputs};
     matmul(compute, &job, 1, input, scratch);
@@ -112,7 +112,7 @@ void measure(const Compute& compute, Weights& weights, const char* name, size_t 
   Figures figures;
   double peak = 0, speed = 0;
   for (int turn = 0; turn < (options.quick ? 3 : 7); turn++) {
-    peak = quantised ? bench::peakInt8(set, options.threads, panelFormat(shape.type).bits, 1) : bench::peakFloat(set, options.threads, 1);
+    peak = rounded ? bench::peakRounded(set, options.threads, panelFormat(shape.type).bits, 1) : bench::peakFloat(set, options.threads, 1);
     if (rows <= kTileRows) speed = weights.readSpeed(compute.pool);
     double seconds = 0, quantiseSeconds = 0;
     size_t runs = 0;
@@ -137,7 +137,7 @@ void run(InstructionSet set, const Options& options) {
   ThreadPool pool(options.threads);
   const Compute compute{kernelsFor(set), pool, options.precision};
   std::printf("{\"op\":\"peak\",\"instructionSet\":\"%s\",\"threads\":%u,\"int8\":%.0f,\"int8Widened\":%.0f,\"float\":%.0f}\n", instructionSetName(set), options.threads,
-              bench::peakInt8(set, options.threads), bench::peakInt8(set, options.threads, 8), bench::peakFloat(set, options.threads));
+              bench::peakRounded(set, options.threads), bench::peakRounded(set, options.threads, 8), bench::peakFloat(set, options.threads));
   std::vector<cases::MatmulCase> wanted;
   for (const cases::MatmulShape& shape : cases::kModelShapes)
     for (const WeightType type : cases::kCommonTypes) wanted.push_back({shape.name, type, shape.outputs, shape.inputs, false});
@@ -158,7 +158,7 @@ int main(int argc, char** argv) {
   const auto argument = [&](int i, const char* fallback) { return std::string(argc > i ? argv[i] : fallback); };
   const Options options{static_cast<unsigned>(std::max(1, std::atoi(argument(1, "1").c_str()))), argument(2, "all"), argument(3, "full") == "quick", argument(4, "all"),
                         argument(5, "default") == "float32" ? Precision::Float32 : Precision::Default};
-  for (const InstructionSet set : {InstructionSet::Avx512, InstructionSet::Avx2})
+  for (const InstructionSet set : {InstructionSet::Amx, InstructionSet::Avx512, InstructionSet::Avx2})
     if (machineHas(set) && (options.sets == "all" || options.sets == instructionSetName(set))) run(set, options);
   return 0;
 }

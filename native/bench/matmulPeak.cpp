@@ -1,6 +1,7 @@
 #include "matmulPeak.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <ctime>
 #include <thread>
 #include <vector>
@@ -55,6 +56,22 @@ __attribute__((target("avx2"))) double widened256() {
 }
 #endif
 
+#if defined(SPILLWAY_AMX_KERNELS)
+#define MULTIPLY_TILE(k, rows, weights) "tdpbf16ps %%tmm" weights ", %%tmm" rows ", %%tmm" k "\n"
+#define FOUR_TILES MULTIPLY_TILE("0", "4", "6") MULTIPLY_TILE("1", "4", "7") MULTIPLY_TILE("2", "5", "6") MULTIPLY_TILE("3", "5", "7")
+// An eighth of the iterations: each takes the time of several of the others'.
+double tiles() {
+  struct {
+    uint8_t palette = 1, startRow = 0, reserved[14] = {};
+    uint16_t rowBytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+    uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+  } shape;
+  long n = kIterations / 8;
+  asm volatile("ldtilecfg %1\n1:\n" FOUR_TILES "dec %0\n jnz 1b\n tilerelease\n" : "+r"(n) : "m"(shape) : "cc");
+  return 4.0 * 16 * 16 * 32 * 2 / 8;
+}
+#endif
+
 double secondsOf(clockid_t clock) {
   timespec now;
   clock_gettime(clock, &now);
@@ -78,8 +95,11 @@ double rate(double (*loop)(), unsigned threads, int rounds) {
 
 }  // namespace
 
-double peakInt8([[maybe_unused]] InstructionSet set, [[maybe_unused]] unsigned threads, [[maybe_unused]] int weightBits, [[maybe_unused]] int rounds) {
+double peakRounded([[maybe_unused]] InstructionSet set, [[maybe_unused]] unsigned threads, [[maybe_unused]] int weightBits, [[maybe_unused]] int rounds) {
 #if defined(__x86_64__)
+#if defined(SPILLWAY_AMX_KERNELS)
+  if (set == InstructionSet::Amx) return rate(tiles, threads, rounds);
+#endif
   if (set == InstructionSet::Avx512) return rate(dot512, threads, rounds);
   if (set == InstructionSet::Avx2) return rate(weightBits > 6 ? widened256 : words256, threads, rounds);
 #endif
@@ -88,7 +108,7 @@ double peakInt8([[maybe_unused]] InstructionSet set, [[maybe_unused]] unsigned t
 
 double peakFloat([[maybe_unused]] InstructionSet set, [[maybe_unused]] unsigned threads, [[maybe_unused]] int rounds) {
 #if defined(__x86_64__)
-  if (set == InstructionSet::Avx512) return rate(fma512, threads, rounds);
+  if (set == InstructionSet::Avx512 || set == InstructionSet::Amx) return rate(fma512, threads, rounds);
   if (set == InstructionSet::Avx2) return rate(fma256, threads, rounds);
 #endif
   return 0;

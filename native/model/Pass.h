@@ -58,13 +58,13 @@ struct Pass {
     MatmulJob jobs[2 * kMostProducts];
     size_t jobCount = 0;
     const size_t mark = scratch.used();
-    bool quantise = false;
+    bool round = false;
     for (size_t p = 0; p < count; p++) {
-      quantise |= usesQuantisedInput(products[p].weights->type, on.precision);
+      round |= usesRoundedInput(on, products[p].weights->type);
       split[p].cut(products[p], streamed);
       for (size_t j = 0; j < split[p].count; j++) jobs[jobCount++] = split[p].jobs[j];
     }
-    matmul(on, jobs, jobCount, prepareInput(on, input, rows, columns, columns, quantise, scratch), scratch);
+    matmul(on, jobs, jobCount, prepareInput(on, input, rows, columns, columns, round, scratch), scratch);
     scratch.release(mark);
   }
   void multiply(const ProductJob* products, size_t count, const float* input, size_t rows, size_t columns) const {

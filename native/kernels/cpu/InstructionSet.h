@@ -7,10 +7,13 @@ enum class InstructionSet {
   Scalar,  // portable C++; the reference for all others
   Avx2,    // AVX2, FMA, F16C
   Avx512,  // AVX-512 F, BW, DQ, VL, VNNI
+  Amx,     // that, and for matrix products AMX tiles of bfloat16; Linux only
 };
+constexpr InstructionSet kInstructionSets[] = {InstructionSet::Scalar, InstructionSet::Avx2, InstructionSet::Avx512, InstructionSet::Amx};
 
-const char* instructionSetName(InstructionSet set);  // "scalar", "avx2", "avx512"
-bool machineHas(InstructionSet set);                 // CPUID and the operating system's support (XGETBV)
+const char* instructionSetName(InstructionSet set);  // "scalar", "avx2", "avx512", "amx"
+// CPUID and the operating system's support (XGETBV). For AMX the process also has to be permitted its large registers: the first call asks for that.
+bool machineHas(InstructionSet set);
 InstructionSet bestInstructionSet();
 
 }  // namespace spillway

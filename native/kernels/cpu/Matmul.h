@@ -26,21 +26,21 @@ void packPanel(WeightType type, size_t inputs, const uint8_t* const rows[kPanelO
 // One output's weights as floats (embedding lookup): exactly what the file's format defines.
 void unpackRow(const WeightMatrix& matrix, size_t output, float* values);
 
-// Rows of activations, ready to be multiplied: as floats, and, where a product will use 8-bit arithmetic, quantised once per row and group of 32
-// (large groups of a row in two steps: QuantisedTile).
+// Rows of activations, ready to be multiplied: as floats, and, where a product will use rounded ones, rounded once per row as the instruction set has it
+// (RoundedInput): to 8 bits with a scale for each group of 32 (large groups of a row in two steps: QuantisedTile), or to bfloat16.
 struct MatrixInput {
   const float* values;  // [rows, stride]
   size_t rows;
   size_t columns;
   size_t stride;
-  const QuantisedTile* tiles;  // [ceil(rows / 4)][2][columns / 32]; null when no product needs it
+  const uint8_t* rounded;  // as RoundedInput says; null when no product needs it
 };
 
-// True when a product with weights of this type uses 8-bit activations at this precision.
-bool usesQuantisedInput(WeightType type, Precision precision);
-// Quantises in parallel where `quantise` says so; columns is a multiple of 32 then. Buffers come from scratch.
-// A group of 32 values that holds a NaN or an infinity makes the row's outputs NaN; without quantisation they follow IEEE arithmetic.
-MatrixInput prepareInput(const Compute& compute, const float* values, size_t rows, size_t columns, size_t stride, bool quantise, Scratch& scratch);
+// True when a product with weights of this type uses rounded activations, on these kernels and at this precision.
+bool usesRoundedInput(const Compute& compute, WeightType type);
+// Rounds in parallel where `round` says so; columns is a multiple of 32 then, but for bfloat16. Buffers come from scratch.
+// In 8 bits a group of 32 values that holds a NaN or an infinity makes the row's outputs NaN; otherwise they follow IEEE arithmetic.
+MatrixInput prepareInput(const Compute& compute, const float* values, size_t rows, size_t columns, size_t stride, bool round, Scratch& scratch);
 
 struct MatmulJob {
   const WeightMatrix* weights;
@@ -50,7 +50,8 @@ struct MatmulJob {
 };
 
 // All products share one input and run as one parallel loop over (job, panels, rows).
-// Bitwise the same for a row whatever the number of rows, jobs and threads, and on every instruction set.
+// Bitwise the same for a row whatever the number of rows, jobs and threads, and on every instruction set; products of rounded activations on AMX have bits of
+// their own.
 // With measure-only scratch this and prepareInput compute nothing and only count.
 void matmul(const Compute& compute, const MatmulJob* jobs, size_t jobCount, const MatrixInput& input, Scratch& scratch);
 

@@ -3,6 +3,10 @@
 namespace spillway::SPILLWAY_ISA {
 namespace {
 
+void roundRows(const float* values, size_t stride, size_t rows, size_t columns, uint8_t* to) {
+  quantiseRows(values, stride, rows, columns, reinterpret_cast<QuantisedTile*>(to));
+}
+
 void multiplyQuantised(const MatmulBlock& block, uint8_t* workspace) {
   switch (block.type) {
     case WeightType::Q4_0: return multiplyQ4_0(block, workspace);
@@ -23,7 +27,7 @@ void multiplyQuantised(const MatmulBlock& block, uint8_t* workspace) {
 }  // namespace
 
 const MatmulKernels& matmulKernels() {
-  static constexpr MatmulKernels kernels{quantiseRows, multiplyQuantised, multiplyFloat};
+  static constexpr MatmulKernels kernels{RoundedInput::Groups, roundRows, multiplyQuantised, multiplyFloat};
   return kernels;
 }
 

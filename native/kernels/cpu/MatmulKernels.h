@@ -39,16 +39,28 @@ static_assert(sizeof(QuantisedTile) == 256, "four cache lines");
 constexpr float kRefineOver = 3.0f;
 constexpr size_t kTilesPerGroup = 2;  // the group and its refinement
 
+// What activations are rounded to for multiplyRounded, and how the rounded rows lie: some rows at a time, together, in order of columns.
+//   Groups    8 bits with a scale for each group of 32, four rows at a time: QuantisedTile [ceil(rows / 4)][2][columns / 32]; for quantised types
+//   Bfloat16  sixteen rows at a time (at the end those that are left): [columns / 32][rows][32], the last columns filled up with zeros; for all types but F32
+enum class RoundedInput : uint8_t { Groups, Bfloat16 };
+
+static constexpr size_t rowsTogether(RoundedInput form) { return form == RoundedInput::Groups ? kTileRows : 16; }
+static constexpr size_t roundedBytes(RoundedInput form, size_t rows, size_t columns) {
+  return form == RoundedInput::Groups ? (rows + kTileRows - 1) / kTileRows * kTilesPerGroup * (columns / kGroupInputs) * sizeof(QuantisedTile)
+                                      : rows * ((columns + 31) / 32) * 64;
+}
+static constexpr bool takesRounded(RoundedInput form, WeightType type) { return form == RoundedInput::Groups ? isQuantised(type) : type != WeightType::F32; }
+
 // Some panels of one matrix times some rows.
 struct MatmulBlock {
   WeightType type;
   size_t inputs;
   const uint8_t* panels;
   size_t panelBytes;
-  size_t outputs;              // from the first panel on; the last panel may be used in part
-  size_t rows;                 // at most kMatmulBlockRows
-  const QuantisedTile* tiles;  // of the first row, which is the first of a tile
-  const float* values;         // [rows, valueStride]
+  size_t outputs;          // from the first panel on; the last panel may be used in part
+  size_t rows;             // at most kMatmulBlockRows
+  const uint8_t* rounded;  // of the first row, which is the first of rowsTogether()
+  const float* values;     // [rows, valueStride]
   size_t valueStride;
   const float* bias;  // [outputs] or null
   float* output;      // [rows, outputStride]
@@ -64,15 +76,19 @@ static constexpr size_t panelsPerTile(const PanelFormat& format) { return format
 constexpr size_t kMatmulWorkspaceBytes = 64 * 1024;
 
 struct MatmulKernels {
-  // The tiles of up to four rows: [2][columns / 32]; columns is a multiple of 32. A group below 1e-30 in magnitude becomes zeros.
-  // Lanes of absent rows are left as they are: no product reads them.
-  void (*quantiseRows)(const float* values, size_t stride, size_t rows, size_t columns, QuantisedTile* tiles);
-  // 8-bit activations times a quantised type. For an output, from its bias (or 0) on, in order of groups, all operations fused or rounded as written:
+  RoundedInput rounded;
+  // Rounds rows that lie together: up to rowsTogether(). Groups: columns is a multiple of 32; a group below 1e-30 in magnitude becomes zeros; lanes of
+  // absent rows are left as they are, for no product reads them.
+  void (*roundRows)(const float* values, size_t stride, size_t rows, size_t columns, uint8_t* to);
+  // Rounded activations times a type that takes them. Groups: for an output, from its bias (or 0) on, in order of groups, all operations fused or rounded as
+  // written:
   //   sum = Σ value * q - zero * Σ value                          (exact, int32; once for each scale of the group)
   //   total = fma(sum * weightScale, scale, total)                (two scales: fma(sum1, weightScale1, sum0 * weightScale0))
   //   total = fma(weightOffset, scaledSum, total)                 (where the type has offsets; once for each)
   // and the same for the group's refinement.
-  void (*multiplyQuantised)(const MatmulBlock& block, uint8_t* workspace);
+  // Bfloat16: weights are rounded to bfloat16 too (unpackTile.h); from the bias on, in order of inputs, 32 at a time as the processor's tdpbf16ps adds up their
+  // products in float32. Denormal numbers count as zeros.
+  void (*multiplyRounded)(const MatmulBlock& block, uint8_t* workspace);
   // Float activations times any type: total = fma(weight, value, total) from the bias (or 0) on, in order of inputs.
   void (*multiplyFloat)(const MatmulBlock& block, uint8_t* workspace);
 };

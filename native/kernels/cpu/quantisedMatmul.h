@@ -60,6 +60,8 @@ static void unpack(const PackedWeights<T>& packed, size_t firstGroup, const Unpa
     }
 }
 
+static inline const QuantisedTile* tilesOf(const MatmulBlock& block) { return reinterpret_cast<const QuantisedTile*>(block.rounded); }
+
 // A tile of rows or less: memory is what it waits for, so weights are unpacked in registers.
 template <WeightType T, int P>
 static void multiplyPacked(const PackedWeights<T>& packed, size_t groups, const MatmulBlock& block, const Totals& totals) {
@@ -67,10 +69,10 @@ static void multiplyPacked(const PackedWeights<T>& packed, size_t groups, const 
   constexpr int zero = dotZero(format.bits, format.zero);
   using A = Arithmetic<format.bits, format.scalesPerGroup, zero != 0, format.offset>;
   switch (block.rows) {
-    case 1: return multiplyTile<A, 1, P>(packed, groups, block.tiles, startsAt(zero), true, totals, 0);
-    case 2: return multiplyTile<A, 2, P>(packed, groups, block.tiles, startsAt(zero), true, totals, 0);
-    case 3: return multiplyTile<A, 3, P>(packed, groups, block.tiles, startsAt(zero), true, totals, 0);
-    default: return multiplyTile<A, 4, P>(packed, groups, block.tiles, startsAt(zero), true, totals, 0);
+    case 1: return multiplyTile<A, 1, P>(packed, groups, tilesOf(block), startsAt(zero), true, totals, 0);
+    case 2: return multiplyTile<A, 2, P>(packed, groups, tilesOf(block), startsAt(zero), true, totals, 0);
+    case 3: return multiplyTile<A, 3, P>(packed, groups, tilesOf(block), startsAt(zero), true, totals, 0);
+    default: return multiplyTile<A, 4, P>(packed, groups, tilesOf(block), startsAt(zero), true, totals, 0);
   }
 }
 
@@ -99,7 +101,7 @@ static void multiplyPanels(const MatmulBlock& block, size_t panel, const Totals&
                       {(nextEnd - next) * format.bits * kVectorBytes, (nextEnd - next) * kScaleBytes});
     const UnpackedWeights unpacked{vectors, reinterpret_cast<float*>(vectors + kVectorsBytes), end - begin};
     unpack<T, P>(packed, begin, unpacked);
-    multiply(unpacked, block.tiles + begin, kTilesPerGroup * groups, startsAt(format.zero), block.rows, b == 0, totals, ahead);
+    multiply(unpacked, tilesOf(block) + begin, kTilesPerGroup * groups, startsAt(format.zero), block.rows, b == 0, totals, ahead);
     begin = end;
   }
 }

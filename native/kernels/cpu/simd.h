@@ -5,6 +5,7 @@
 //   -DSPILLWAY_ISA=scalar   (no further flags)
 //   -DSPILLWAY_ISA=avx2     -mavx2 -mfma -mf16c
 //   -DSPILLWAY_ISA=avx512   -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mavx2 -mfma -mf16c
+// Files of the folder amx are compiled once, with SPILLWAY_ISA=amx: the flags of avx512 and those of AMX and bfloat16.
 // In CMake: one OBJECT library an instruction set over one list of sources. On other processors than x86-64 only `scalar` is built.
 // Each instruction set's entry point is a function such as `const RowKernels& rowKernels()` in its namespace; Kernels.cpp, compiled once and
 // for the baseline, declares the three and puts them into tables.
@@ -36,6 +37,7 @@
 #define SPILLWAY_ISA_LEVEL_scalar 0
 #define SPILLWAY_ISA_LEVEL_avx2 1
 #define SPILLWAY_ISA_LEVEL_avx512 2
+#define SPILLWAY_ISA_LEVEL_amx 2
 #define SPILLWAY_JOIN_(a, b) a##b
 #define SPILLWAY_JOIN(a, b) SPILLWAY_JOIN_(a, b)
 #define SPILLWAY_ISA_LEVEL SPILLWAY_JOIN(SPILLWAY_ISA_LEVEL_, SPILLWAY_ISA)
@@ -52,7 +54,7 @@
 #endif
 
 #ifndef SPILLWAY_ISA
-#error "SPILLWAY_ISA must be scalar, avx2 or avx512"
+#error "SPILLWAY_ISA must be scalar, avx2, avx512 or amx"
 #elif SPILLWAY_ISA_LEVEL == 2
 #include "simdAvx512.h"
 #elif SPILLWAY_ISA_LEVEL == 1
