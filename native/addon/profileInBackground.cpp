@@ -84,7 +84,7 @@ ProfileOptions parseProfileOptions(const Napi::Value& value) {
   if (!(options.budget > 0 && options.budget <= 100)) refuseArgument("budget", object.Get("budget"), "a number above 0, at most 100");
   options.instructionSets = {bestInstructionSet()};
   const bool others = readBoolean(object.Get("otherInstructionSets"), "otherInstructionSets");
-  for (const InstructionSet set : {InstructionSet::Avx512, InstructionSet::Avx2, InstructionSet::Scalar}) {
+  for (const InstructionSet set : {InstructionSet::Amx, InstructionSet::Avx512, InstructionSet::Avx2, InstructionSet::Scalar}) {
     if (others && machineHas(set) && set != bestInstructionSet()) options.instructionSets.push_back(set);
   }
   // What is measured in little memory is partly the caches' speed; but an eighth of what is free has to do.
