@@ -6,7 +6,7 @@ import { fail, readFlags } from './lib/flags.mjs';
 import { buildNative, run } from './lib/nativeBench.mjs';
 import { markdownTable, RESULTS, writeResults } from './lib/results.mjs';
 
-const USAGE = `usage: node bench/kernels.mjs [--threads 1] [--isa all|avx512|avx2] [--only SHAPE] [--quick] [--output FOLDER]
+const USAGE = `usage: node bench/kernels.mjs [--threads 1] [--isa all|amx|avx512|avx2] [--only SHAPE] [--quick] [--output FOLDER]
 --only: one shape, such as "7B up"; --quick: 1 and 64 rows, three turns instead of seven, for a first impression`;
 const { values, number } = readFlags(USAGE, {
   threads: { type: 'string', default: '1' },
@@ -15,7 +15,7 @@ const { values, number } = readFlags(USAGE, {
   quick: { type: 'boolean', default: false },
   output: { type: 'string', default: RESULTS },
 });
-const SETS = ['avx512', 'avx2'];
+const SETS = ['amx', 'avx512', 'avx2'];
 if (values.isa !== 'all' && !SETS.includes(values.isa)) fail(`--isa: found ${values.isa}, expected all, ${SETS.join(' or ')}`);
 if (arch() !== 'x64') fail(`found a processor of type ${arch()}, expected x64: other processors have only the portable kernels, which have no peak to compare with`);
 
@@ -60,7 +60,7 @@ function words({ date, machine, threads, disturbed, results }) {
   for (const { instructionSet, int8, int8Widened } of results.filter(({ op }) => op === 'peak')) {
     const here = results.filter((each) => each.instructionSet === instructionSet);
     const widened = instructionSet === 'avx2' ? `, ${giga(int8Widened)} for weights of more than 6 bits, whose products must be widened one by one` : '';
-    text.push(`## ${instructionSet}`, '', `Peak: ${giga(int8)} GOP/s${widened}.`, '', ...matmulTable(here.filter(({ op }) => op === 'matmul')), '');
+    text.push(`## ${instructionSet}`, '', `Peak: ${giga(int8)} GOP/s${instructionSet === 'amx' ? ' in bfloat16' : ' in 8 bits'}${widened}.`, '', ...matmulTable(here.filter(({ op }) => op === 'matmul')), '');
     const attention = here.filter(({ op }) => op === 'attention');
     if (attention.length > 0) text.push(`${attention[0].rows} rows, ${attention[0].context} tokens each (prefill: one row), 9 heads over 3 of 64.`, '', ...attentionTable(attention), '');
   }

@@ -25,7 +25,7 @@ Napi::Value machine(const Napi::CallbackInfo& info) {
   return guarded(env, [&] {
     const Machine facts = inspectMachine();
     Napi::Array sets = Napi::Array::New(env);
-    for (const InstructionSet set : {InstructionSet::Scalar, InstructionSet::Avx2, InstructionSet::Avx512}) {
+    for (const InstructionSet set : kInstructionSets) {
       if (machineHas(set)) sets.Set(sets.Length(), instructionSetName(set));
     }
     Napi::Object caches = Napi::Object::New(env);

@@ -104,7 +104,7 @@ RuntimeOptions parseRuntimeOptions(const Napi::Value& value) {
   const Napi::Value set = object.Get("instructionSet");
   options.instructionSet = set.IsUndefined() ? bestInstructionSet()
                                              : readWord<InstructionSet>(set, "instructionSet",
-                                                                        {{"scalar", InstructionSet::Scalar}, {"avx2", InstructionSet::Avx2}, {"avx512", InstructionSet::Avx512}});
+                                                                        {{"scalar", InstructionSet::Scalar}, {"avx2", InstructionSet::Avx2}, {"avx512", InstructionSet::Avx512}, {"amx", InstructionSet::Amx}});
   const Napi::Object cache = readObject(object.Get("cache"), "cache");
   options.cacheType = readWord<CacheType>(cache.Get("type"), "cache.type", {{"f32", CacheType::F32}, {"f16", CacheType::F16}, {"q8", CacheType::Q8}, {"q4", CacheType::Q4}});
   options.pageTokens = count(cache, "pageTokens", "cache.");

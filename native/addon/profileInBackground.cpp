@@ -86,7 +86,7 @@ ProfileOptions parseProfileOptions(const Napi::Value& value) {
   if (options.speedOnly) options.tokenCounts = {1, 64};
   options.instructionSets = {bestInstructionSet()};
   const bool others = readBoolean(object.Get("otherInstructionSets"), "otherInstructionSets");
-  for (const InstructionSet set : {InstructionSet::Avx512, InstructionSet::Avx2, InstructionSet::Scalar}) {
+  for (const InstructionSet set : {InstructionSet::Amx, InstructionSet::Avx512, InstructionSet::Avx2, InstructionSet::Scalar}) {
     if (others && machineHas(set) && set != bestInstructionSet()) options.instructionSets.push_back(set);
   }
   // What is measured in little memory is partly the caches' speed; but an eighth of what is free has to do.

@@ -87,13 +87,13 @@ void measure(const Compute& compute, Weights& weights, const char* name, size_t 
   const WeightMatrix shape = weights.next();
   const bool rounded = usesRoundedInput(compute, shape.type);
   const std::vector<float> values = cases::randomFloats(rows * shape.inputs, 1);
-  std::vector<float> output(rows * shape.outputs);
+  const cases::AlignedBytes output = cases::alignedBytes(rows * shape.outputs * sizeof(float));  // as in a model
   Scratch sizes(nullptr, 0);
   const auto product = [&](Scratch& scratch, double* quantiseSeconds) {
     const double start = secondsNow(options.threads);
     const MatrixInput input = prepareInput(compute, values.data(), rows, shape.inputs, shape.inputs, rounded, scratch);
     const double middle = secondsNow(options.threads);
-    const MatmulJob job{&weights.next(), nullptr, output.data(), shape.outputs};
+    const MatmulJob job{&weights.next(), nullptr, reinterpret_cast<float*>(output.get()), shape.outputs};
     matmul(compute, &job, 1, input, scratch);
     *quantiseSeconds += middle - start;
     return secondsNow(options.threads) - middle;

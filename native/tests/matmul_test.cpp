@@ -12,7 +12,8 @@
 namespace spillway {
 namespace {
 
-constexpr InstructionSet kSets[] = {InstructionSet::Scalar, InstructionSet::Avx2, InstructionSet::Avx512};
+// Those that multiply with 8-bit activations.
+constexpr InstructionSet kSetsOf8Bits[] = {InstructionSet::Scalar, InstructionSet::Avx2, InstructionSet::Avx512};
 
 struct Product {
   std::vector<float> output;  // [rows, outputs]
@@ -29,8 +30,8 @@ std::vector<Product> multiply(InstructionSet set, unsigned threads, Precision pr
   ThreadPool pool(threads);
   const Compute compute{kernelsFor(set), pool, precision};
   const size_t columns = jobs[0].weights->inputs;
-  bool quantise = false;
-  for (const Job& job : jobs) quantise = quantise || usesQuantisedInput(job.weights->type, precision);
+  bool round = false;
+  for (const Job& job : jobs) round = round || usesRoundedInput(compute, job.weights->type);
 
   std::vector<std::vector<float>> outputs;
   std::vector<MatmulJob> matmulJobs;
@@ -40,7 +41,7 @@ std::vector<Product> multiply(InstructionSet set, unsigned threads, Precision pr
   // Once with measure-only scratch, which says how much is needed, then with exactly as much.
   Scratch measure(nullptr, 0);
   const auto compile = [&](Scratch& scratch) {
-    const MatrixInput input = prepareInput(compute, values, rows, columns, stride, quantise, scratch);
+    const MatrixInput input = prepareInput(compute, values, rows, columns, stride, round, scratch);
     matmul(compute, matmulJobs.data(), matmulJobs.size(), input, scratch);
   };
   compile(measure);
@@ -96,6 +97,20 @@ std::vector<double> roundedTo8Bits(const float* values, size_t columns) {
   return rounded;
 }
 
+// What a product multiplies with.
+enum class Activations { Floats, Groups, Bfloat16 };
+Activations activationsOf(InstructionSet set, WeightType type, Precision precision) {
+  if (precision == Precision::Float32) return Activations::Floats;
+  if (set == InstructionSet::Amx) return type == WeightType::F32 ? Activations::Floats : Activations::Bfloat16;
+  return isQuantised(type) ? Activations::Groups : Activations::Floats;
+}
+
+// To the nearest bfloat16, ties to even.
+float roundedToBfloat16(float value) {
+  const uint32_t bits = bitsOfFloat(value);
+  return floatFromBits((bits + 0x7fff + ((bits >> 16) & 1)) & 0xffff0000);
+}
+
 struct Setting {
   cases::MatmulCase shape;
   InstructionSet set;
@@ -110,7 +125,7 @@ class Matmul : public testing::TestWithParam<Setting> {
     matrix = cases::randomMatrix(shape(), 11);
     bias = cases::randomFloats(shape().outputs, 12);
     stride = shape().inputs + 3;
-    values = cases::randomFloats(70 * stride, 13);
+    values = cases::randomFloats(kMostRows * stride, 13);
     for (size_t k = 0; k < std::min<size_t>(32, shape().inputs); k++) values[2 * stride + k] = 0;  // a group of zeros
     values[3 * stride] = 3e4f;                                                                     // and an outlier
   }
@@ -126,7 +141,26 @@ class Matmul : public testing::TestWithParam<Setting> {
   }
 
   // Enough for every number of rows that a register tile can end with, and for several tiles. Scalar loops take one row like the other, and are slow.
-  size_t mostRows() const { return heavy ? 9 : GetParam().set == InstructionSet::Scalar ? 10 : 70; }
+  // On AMX blocks of over 64 rows go another way, 32 at a time.
+  size_t mostRows() const { return heavy ? 9 : GetParam().set == InstructionSet::Scalar ? 10 : GetParam().set == InstructionSet::Amx ? kMostRows : 70; }
+
+  std::vector<std::vector<float>> unpacked() const {
+    std::vector<std::vector<float>> weights(shape().outputs, std::vector<float>(shape().inputs));
+    for (size_t output = 0; output < shape().outputs; output++) unpackRow(matrix.weights, output, weights[output].data());
+    return weights;
+  }
+  // The weights that products on AMX multiply with: products with unit vectors.
+  std::vector<std::vector<float>> roundedWeights() const {
+    const size_t inputs = shape().inputs, outputs = shape().outputs;
+    std::vector<float> units(inputs * inputs);
+    for (size_t k = 0; k < inputs; k++) units[k * inputs + k] = 1;
+    const std::vector<float> product = multiply(InstructionSet::Amx, 2, Precision::Default, {{&matrix.weights, nullptr}}, units.data(), inputs, inputs)[0].output;
+    std::vector<std::vector<float>> weights(outputs, std::vector<float>(inputs));
+    for (size_t output = 0; output < outputs; output++)
+      for (size_t k = 0; k < inputs; k++) weights[output][k] = product[k * outputs + output];
+    return weights;
+  }
+  static constexpr size_t kMostRows = 130;
 
   bool heavy = false;
   cases::PackedMatrix matrix;
@@ -136,14 +170,17 @@ class Matmul : public testing::TestWithParam<Setting> {
 
 TEST_P(Matmul, AgreesWithDoublePrecision) {
   const size_t rows = mostRows(), inputs = shape().inputs;
-  std::vector<std::vector<float>> weights(shape().outputs, std::vector<float>(inputs));
-  for (size_t output = 0; output < shape().outputs; output++) unpackRow(matrix.weights, output, weights[output].data());
   for (const Precision precision : {Precision::Default, Precision::Float32}) {
-    const bool quantised = usesQuantisedInput(shape().type, precision);
+    const Activations activations = activationsOf(GetParam().set, shape().type, precision);
+    const bool quantised = activations == Activations::Groups;
+    const std::vector<std::vector<float>> weights = activations == Activations::Bfloat16 ? roundedWeights() : unpacked();
     const std::vector<float> product = run(precision, 0, rows, 2);
     for (size_t row = 0; row < rows; row++) {
       const float* x = values.data() + row * stride;
-      const std::vector<double> rounded = quantised ? roundedTo8Bits(x, inputs) : std::vector<double>(x, x + inputs);
+      std::vector<double> rounded(x, x + inputs);
+      if (quantised) rounded = roundedTo8Bits(x, inputs);
+      if (activations == Activations::Bfloat16)
+        for (double& value : rounded) value = roundedToBfloat16(static_cast<float>(value));
       for (size_t output = 0; output < shape().outputs; output++) {
         double sum = shape().bias ? bias[output] : 0, magnitude = std::fabs(sum);
         for (size_t k = 0; k < inputs; k++) {
@@ -198,6 +235,29 @@ TEST_P(MatmulWide, HasTheBitsOfScalar) {
   }
 }
 
+class MatmulAmx : public Matmul {};
+
+// 0.7 of a unit in the last place for quantised types, half of one for halves, nothing for bfloat16 and floats.
+TEST_P(MatmulAmx, RoundsWeightsToBfloat16) {
+  const std::vector<std::vector<float>> exact = unpacked(), rounded = roundedWeights();
+  const double most = isQuantised(shape().type) ? 0.7 : shape().type == WeightType::F16 ? 0.5 : 0;
+  double sum = 0, magnitude = 0;
+  for (size_t output = 0; output < exact.size(); output++) {
+    // Scales times the factor before the cut are rounded to float32; where scale and offset cancel that is seen.
+    const double lost = most * 0x1p-19 * largestOf(exact[output].data(), shape().inputs);
+    for (size_t k = 0; k < shape().inputs; k++) {
+      const float weight = exact[output][k], found = rounded[output][k];
+      ASSERT_EQ(shape().type == WeightType::F32 ? 0u : bitsOfFloat(found) & 0xffff, 0u) << "output " << output << ", input " << k << ": " << found;
+      int exponent;
+      std::frexp(weight, &exponent);
+      ASSERT_NEAR(found, weight, most * std::ldexp(1.0, exponent - 8) + lost) << "output " << output << ", input " << k;
+      sum += std::fabs(found) - std::fabs(weight);
+      magnitude += std::fabs(weight);
+    }
+  }
+  EXPECT_NEAR(sum, 0, 5e-4 * magnitude) << "weights grew or shrank on average";
+}
+
 TEST_P(Matmul, NotFiniteActivationsTurnIntoNotFiniteOutputsOfTheirRowAlone) {
   const size_t rows = heavy ? 3 : 6, width = shape().outputs;
   const std::vector<float> before = run(Precision::Default, 0, rows);
@@ -208,7 +268,7 @@ TEST_P(Matmul, NotFiniteActivationsTurnIntoNotFiniteOutputsOfTheirRowAlone) {
       const std::vector<float> after = run(precision, 0, rows);
       for (size_t output = 0; output < width; output++) {
         const float value = after[width + output];
-        const bool mustBeNan = usesQuantisedInput(shape().type, precision) || std::isnan(poison);
+        const bool mustBeNan = activationsOf(GetParam().set, shape().type, precision) == Activations::Groups || std::isnan(poison);
         ASSERT_TRUE(mustBeNan ? std::isnan(value) : !std::isfinite(value)) << "output " << output << " is " << value;
       }
       if (precision == Precision::Default) {
@@ -236,7 +296,8 @@ std::string nameOf(const testing::TestParamInfo<Setting>& info) {
   return name;
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, Matmul, testing::ValuesIn(settings({InstructionSet::Scalar, InstructionSet::Avx2, InstructionSet::Avx512})), nameOf);
+INSTANTIATE_TEST_SUITE_P(Cases, Matmul, testing::ValuesIn(settings({InstructionSet::Scalar, InstructionSet::Avx2, InstructionSet::Avx512, InstructionSet::Amx})), nameOf);
+INSTANTIATE_TEST_SUITE_P(Cases, MatmulAmx, testing::ValuesIn(settings({InstructionSet::Amx})), nameOf);
 INSTANTIATE_TEST_SUITE_P(Cases, MatmulWide, testing::ValuesIn(settings({InstructionSet::Avx2, InstructionSet::Avx512})), nameOf);
 
 // Several jobs of different types and sizes in one loop, more rows than one block holds: the same bits as one by one.
@@ -252,13 +313,15 @@ TEST(MatmulJobs, SeveralAtOnceHaveTheSameBits) {
   for (size_t j = 0; j < std::size(shapes); j++) jobs.push_back({&matrices[j].weights, shapes[j].bias ? bias.data() : nullptr});
   const std::vector<float> values = cases::randomFloats(300 * 256, 7);
   for (const Precision precision : {Precision::Default, Precision::Float32})
-    for (const size_t rows : {1, 5, 129, 300}) {
-      const std::vector<Product> together = multiply(bestInstructionSet(), 2, precision, jobs, values.data(), rows, 256);
-      for (size_t j = 0; j < jobs.size(); j++) {
-        const std::vector<Product> alone = multiply(bestInstructionSet(), 1, precision, {jobs[j]}, values.data(), rows, 256);
-        expectSameBits(together[j].output.data(), alone[0].output.data(), alone[0].output.size(), shapes[j].name);
+    for (const InstructionSet set : {InstructionSet::Avx512, bestInstructionSet()})
+      for (const size_t rows : {1, 5, 64, 129, 300}) {
+        if (!machineHas(set)) continue;
+        const std::vector<Product> together = multiply(set, 2, precision, jobs, values.data(), rows, 256);
+        for (size_t j = 0; j < jobs.size(); j++) {
+          const std::vector<Product> alone = multiply(set, 1, precision, {jobs[j]}, values.data(), rows, 256);
+          expectSameBits(together[j].output.data(), alone[0].output.data(), alone[0].output.size(), shapes[j].name);
+        }
       }
-    }
 }
 
 // Values that quantised products meet and random numbers do not: the extremes of every type against the extremes of activations.
@@ -281,10 +344,11 @@ TEST(MatmulExtremes, NoSumOverflows) {
         const std::vector<float> values(inputs, sign * 127);  // exact in 8 bits
         double sum = 0;
         for (size_t k = 0; k < inputs; k++) sum += static_cast<double>(values[k]) * weights[k];
-        for (const InstructionSet set : kSets) {
+        for (const InstructionSet set : kInstructionSets) {
           if (!machineHas(set)) continue;
+          const double relative = set == InstructionSet::Amx ? 0.7 * 0x1p-7 : 1e-5;  // all weights may be rounded the same way
           const std::vector<Product> product = multiply(set, 1, Precision::Default, {{&matrix.weights, nullptr}}, values.data(), 1, inputs);
-          EXPECT_NEAR(product[0].output[0], sum, 1e-5 * std::fabs(sum) + 1e-3) << weightTypeName(type) << " filled with " << fill << ", " << instructionSetName(set);
+          EXPECT_NEAR(product[0].output[0], sum, relative * std::fabs(sum) + 1e-3) << weightTypeName(type) << " filled with " << fill << ", " << instructionSetName(set);
         }
       }
     }
@@ -296,7 +360,7 @@ TEST(MatmulRefinement, KeepsSmallValuesBesideALargeOne) {
   std::vector<float> values(576, 0.0f), weights(576);
   for (size_t k = 0; k < values.size(); k++) values[k] = k % 2 == 0 ? 1.0f : -1.0f;
   values[64] = 500;  // a step of 500 / 127 would round its neighbours to 0
-  for (const InstructionSet set : kSets) {
+  for (const InstructionSet set : kSetsOf8Bits) {
     if (!machineHas(set)) continue;
     const std::vector<float> product = multiply(set, 1, Precision::Default, {{&matrix.weights, nullptr}}, values.data(), 1, 576)[0].output;
     for (size_t output = 0; output < 32; output++) {
@@ -309,6 +373,21 @@ TEST(MatmulRefinement, KeepsSmallValuesBesideALargeOne) {
       EXPECT_NEAR(product[output], sum, 0.003 * magnitude) << instructionSetName(set) << ", output " << output;
     }
   }
+}
+
+// Of both factors, and exactly: the model has no use for them, and the processor's products have none for anything else.
+TEST(MatmulDenormals, AreZerosToAmx) {
+  if (!machineHas(InstructionSet::Amx)) GTEST_SKIP() << "this machine has no amx";
+  const auto product = [](float weight, float value) {
+    const uint16_t bits = static_cast<uint16_t>(bitsOfFloat(weight) >> 16);
+    const cases::PackedMatrix matrix = cases::packMatrix(WeightType::BF16, 1, 1, reinterpret_cast<const uint8_t*>(&bits));
+    return multiply(InstructionSet::Amx, 1, Precision::Default, {{&matrix.weights, nullptr}}, &value, 1, 1)[0].output[0];
+  };
+  const float denormal = 0x1p-127f, normal = 0x1p-126f;
+  EXPECT_EQ(product(denormal, 0x1p60f), 0.0f);
+  EXPECT_EQ(product(0x1p60f, denormal), 0.0f);
+  EXPECT_EQ(product(normal, 0x1p60f), 0x1p-66f);
+  EXPECT_EQ(product(0x1p60f, normal), 0x1p-66f);
 }
 
 TEST(MatmulErrors, AreTyped) {

@@ -34,7 +34,7 @@ void checkIndependence(const DecoderSpec& spec) {
   RuntimeOptions single = model.options();
   single.threads = 1;
   expectSameBits(scoreAlone(std::move(single), text, 45), alone, "one thread");
-  for (InstructionSet set : {InstructionSet::Avx2, InstructionSet::Avx512}) {
+  for (InstructionSet set : kInstructionSets) {
     if (!machineHas(set)) continue;
     RuntimeOptions other = model.options();
     other.instructionSet = set;

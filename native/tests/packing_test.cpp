@@ -67,7 +67,7 @@ TEST_P(Packing, KernelsUnpackTheSameFloats) {
   const Golden golden = readGolden(type);
   const cases::PackedMatrix matrix = cases::packMatrix(type, golden.rows, golden.inputs, golden.bytes.data());
   const cases::AlignedBytes workspace = cases::alignedBytes(kMatmulWorkspaceBytes);
-  for (const InstructionSet set : {InstructionSet::Scalar, InstructionSet::Avx2, InstructionSet::Avx512}) {
+  for (const InstructionSet set : kInstructionSets) {
     if (!machineHas(set)) continue;  // matmul_test.cpp reports the sets that are missing
     for (uint32_t k = 0; k < golden.inputs; k++) {
       std::vector<float> unit(golden.inputs), output(golden.rows);

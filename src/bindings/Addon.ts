@@ -75,7 +75,7 @@ export interface MachineFigure {
   readonly samples: number;
 }
 
-export type InstructionSet = 'scalar' | 'avx2' | 'avx512';
+export type InstructionSet = 'scalar' | 'avx2' | 'avx512' | 'amx';
 
 export interface MachineFacts {
   /** Usable here, slowest first. The last one is the default. */

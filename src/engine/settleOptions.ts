@@ -39,7 +39,7 @@ export interface Settings {
 export const DEFAULT_BATCH_SIZE = 64;
 const TOKENS_PER_SQUARE = 512;
 const STREAMED_ROW_TOKENS = 512;
-const INSTRUCTION_SETS: readonly InstructionSet[] = ['scalar', 'avx2', 'avx512'];
+const INSTRUCTION_SETS: readonly InstructionSet[] = ['scalar', 'avx2', 'avx512', 'amx'];
 
 /** @throws UsageError naming the option, what was found and what was expected */
 export function settleOptions(options: EngineOptions, machine: MachineFacts, rowTokens?: number): Settings {

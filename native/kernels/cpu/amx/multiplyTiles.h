@@ -97,11 +97,13 @@ static inline void multiplyTile(const AmxRows& rows, size_t k, const uint8_t* we
       SPILLWAY_TILE_MULTIPLY(3, 5, 7);
     }
   }
-  if constexpr (M > 2) {
+  if constexpr (M == 3) {
+    SPILLWAY_TILE_LOAD(7, rows.rows<M>(2, k), kAmxRowBytes);
+    SPILLWAY_TILE_MULTIPLY(2, 7, 6);
+  }
+  if constexpr (M == 4) {
     SPILLWAY_TILE_LOAD(4, rows.rows<M>(2, k), kAmxRowBytes);
     SPILLWAY_TILE_MULTIPLY(2, 4, 6);
-  }
-  if constexpr (M > 3) {
     SPILLWAY_TILE_LOAD(7, rows.rows<M>(3, k), kAmxRowBytes);
     SPILLWAY_TILE_MULTIPLY(3, 7, 6);
   }

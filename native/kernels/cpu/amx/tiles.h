@@ -1,6 +1,6 @@
 // The eight tile registers of AMX as the matrix products use them: up to four tiles of rows by one panel, or up to two by two.
 //   0 1 2 3   totals, float [rows][16 outputs]: of rows 0 to 3; or of rows 0 and panels 0 and 1, rows 1 and panels 0 and 1
-//   4 5 7     activations, bfloat16 [rows][32 inputs]: 4 of rows 0 and 2, 5 of rows 1, 7 of rows 3; with two panels 4 and 5 of rows 0 and 1
+//   4 5 7     activations, bfloat16 [rows][32 inputs]: 4 of rows 0 and, of four, 2; 5 of rows 1; 7 of the third or fourth, the last
 //   6 7       weights, bfloat16 [16 pairs of inputs][16 outputs][2]: of panel 0, and of panel 1
 // In assembly: compilers' intrinsics do not say which memory a tile load reads (g++ 12 moves stores past it, and takes ldtilecfg to read eight bytes).
 #pragma once
@@ -39,7 +39,7 @@ class TileShape {
       shape.rows[tile] = kAmxRows;
     }
     for (size_t p = 0; p < panels; p++) shape.rows[(tiles - 1) * panels + p] = static_cast<uint8_t>(last);
-    shape.rows[rowsRegister(tiles - 1)] = static_cast<uint8_t>(last);
+    shape.rows[tiles > 2 ? 7 : tiles == 2 ? 5 : 4] = static_cast<uint8_t>(last);  // no other tile of rows is put there
     asm volatile("ldtilecfg %0" ::"m"(shape));
   }
 
@@ -50,7 +50,6 @@ class TileShape {
     uint8_t rows[16];
   };
   static_assert(sizeof(Configuration) == 64, "as the processor has it");
-  static constexpr size_t rowsRegister(size_t tile) { return tile == 3 ? 7 : tile == 1 ? 5 : 4; }
   uint32_t key_ = 0;
 };
 

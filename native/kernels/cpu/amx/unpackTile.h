@@ -1,9 +1,9 @@
 // Weights of a panel as tiles of bfloat16: 16 outputs by 32 inputs, row r holding inputs 2r and 2r + 1 of each output, side by side.
 //
 // A weight is computed in float32 as every other kernel does it, scale * (q - zero) + offset, but with scale and offset larger by a factor of kBeforeCut; then
-// its low 16 bits are cut off. Rounding to nearest would take two more of seven instructions a weight, the most that a product with few rows does. The factor
-// makes up for what cutting takes away on average: the error has the spread of rounding to nearest, its mean is within 0.16 of a unit in the last place
-// whatever the mantissa, 0.65 of a unit is the most, and numbers that bfloat16 has are left as they are.
+// its low 16 bits are cut off. Rounding to nearest would take three instructions more for two weights, beside seven, which is most of what a product with few rows does. The factor
+// makes up for what cutting takes away on average: the error has the spread of rounding to nearest, its mean is within 0.2 of a unit in the last place
+// whatever the mantissa, 0.7 of a unit is the most, and numbers that bfloat16 has are left as they are.
 #pragma once
 #include "../dot.h"
 
@@ -30,7 +30,7 @@ class Numbers {
     high_ = _mm512_load_ps(values + 16);
   }
   static constexpr bool kTable = Bits <= 5;
-  // What the scale has to be multiplied by and added, so that fma(number, scale, that) is the weight; 0 where the table has the zero point in it.
+  // fma(number, scale, excess * scale) is the weight; 0 where the table has the zero point in it.
   static constexpr float kExcess = kTable ? 0.0f : static_cast<float>(-(1 << Bits) - Zero);
   // The number that begins with bit `shift` of each lane. In a table's index what lies above it may be anything.
   f32x16 at(__m512i lanes, int shift) const {
@@ -71,7 +71,9 @@ class TileUnpacker {
     SPILLWAY_UNROLL(2)
     for (int half = 0; half < kFormat.scalesPerGroup; half++) {
       const GroupScale by = loadScale<kFormat.kind>(scales, index, half);
-      const f32x16 scale = mul(by.scale, set1(kBeforeCut));
+      f32x16 scale = mul(by.scale, set1(kBeforeCut));
+      // The excess has two bits: a scale of 22 bits times it is exact, and a number at the zero point is exactly 0.
+      if (!decltype(numbers_)::kTable) scale = {_mm512_castsi512_ps(_mm512_and_si512(asInt(scale).v, _mm512_set1_epi32(~3)))};
       const f32x16 offset = kFormat.offset ? mul(by.offset, set1(kBeforeCut)) : mul(scale, set1(decltype(numbers_)::kExcess));
       constexpr int kVectors = 8 / kFormat.scalesPerGroup;
       SPILLWAY_UNROLL(8)
