@@ -23,8 +23,8 @@ async function predictSplits(document, { model, disk }) {
   const hardware = await profileMachine({ disk });
   const shape = await readModelShape(model);
   const { rows, promptTokens, maxNewTokens: newTokens } = document.workload;
-  // The run's statistics say more than a policy has.
-  const { sparseAttention: _s, precision: _p, ...policy } = document.policy;
+  const { schedule, batchSize, batches, tokensPerSquare, weights, cache, activations, compressWeights, compressCache, cpuAttention } = document.policy;
+  const policy = { schedule, batchSize, batches, tokensPerSquare, weights, cache, activations, compressWeights, compressCache, cpuAttention };
   for (const [index, { backend, threads }] of splits.entries()) {
     if (backend === 'ring' && threads <= processors) document.summary[index].predictedTokensPerSecond = predict({ hardware, shape, workload: { rows, promptTokens, newTokens } }, { ...policy, threads }).tokensPerSecond;
   }

@@ -4,24 +4,35 @@ import { readdirSync, readFileSync } from 'node:fs';
 const HALF = 0.15;
 
 /** Where the figures come from; replaced in tests. */
-export interface ProcFiles {
+export interface MachineClocks {
   read(path: string): string;
   list(path: string): readonly string[];
   /** Seconds. */
   now(): number;
+  /** Processor seconds of this process, all threads together. */
+  used(): number;
 }
 
-const PROC: ProcFiles = { read: (path) => readFileSync(path, 'utf8'), list: (path) => readdirSync(path), now: () => performance.now() / 1000 };
+const CLOCKS: MachineClocks = {
+  read: (path) => readFileSync(path, 'utf8'), list: (path) => readdirSync(path), now: () => performance.now() / 1000,
+  used: () => {
+    const { user, system } = process.cpuUsage();
+    return (user + system) / 1e6;
+  },
+};
+/** Of /proc/stat, a second. */
+const TICKS = 100;
 
 /**
- * How much of the machine a stretch of time had for itself: by what Linux tells of this process's threads that were ready and waited for a processor
- * (schedstat), and of processor time that a virtual machine's owner took away (stat).
+ * How much of the machine a stretch of time had for itself, by what Linux tells. Others disturb only where both are seen: processors that were busy with something else
+ * (stat), which in a container may be those of the whole machine, and threads of this process that were ready and waited for a processor (schedstat), which
+ * may have waited for each other. Time that a virtual machine's owner took away disturbs in any case.
  */
 export class Undisturbed {
-  private readonly before: { readonly waited: number; readonly stolen: number; readonly ticks: number; readonly at: number };
+  private readonly before: Look;
 
   /** @param threads that compute: so many may be ready at once */
-  constructor(private readonly threads: number, private readonly proc: ProcFiles = PROC) {
+  constructor(private readonly threads: number, private readonly clocks: MachineClocks = CLOCKS) {
     this.before = this.look();
   }
 
@@ -30,31 +41,44 @@ export class Undisturbed {
     const { before, threads } = this;
     const after = this.look();
     const wall = after.at - before.at;
-    if (!(wall > 0)) return 1;
-    // JavaScript's thread and those that compute wait for each other now and then, which is in it: some hundredths.
-    const waited = Math.max(0, after.waited - before.waited) / (wall * threads);
     const ticks = after.ticks - before.ticks;
-    const stolen = ticks > 0 ? Math.max(0, after.stolen - before.stolen) / ticks : 0;
-    return 1 / (1 + ((waited + stolen) / HALF) ** 2);
+    if (!(wall > 0) || !(ticks > 0)) return 1;
+    const waited = (after.waited - before.waited) / (wall * threads);
+    const stolen = Math.max(0, after.stolen - before.stolen) / ticks;
+    const others = (after.busy - before.busy - (after.used - before.used) * TICKS) / ticks;
+    return 1 / (1 + ((Math.max(0, Math.min(waited, others)) + stolen) / HALF) ** 2);
   }
 
-  /** Seconds that threads waited, ticks that were stolen and all there were; 0 for what the system does not tell. */
-  private look(): { waited: number; stolen: number; ticks: number; at: number } {
+  private look(): Look {
+    const { clocks } = this;
     const numbers = (path: string, skip: number): number[] => {
       try {
-        return (this.proc.read(path).split('\n')[0] ?? '').trim().split(/\s+/).slice(skip).map(Number);
+        return (clocks.read(path).split('\n')[0] ?? '').trim().split(/\s+/).slice(skip).map(Number);
       } catch {
         return [];
       }
     };
     let threads: readonly string[] = [];
     try {
-      threads = this.proc.list('/proc/self/task');
+      threads = clocks.list('/proc/self/task');
     } catch {
       // Another system.
     }
     const waited = threads.reduce((sum, thread) => sum + (numbers(`/proc/self/task/${thread}/schedstat`, 0)[1] ?? 0) / 1e9, 0);
-    const ticks = numbers('/proc/stat', 1).slice(0, 8);
-    return { waited, stolen: ticks[7] ?? 0, ticks: ticks.reduce((sum, each) => sum + each, 0), at: this.proc.now() };
+    // user nice system idle iowait irq softirq steal; what guests took is in the first.
+    const fields = numbers('/proc/stat', 1).slice(0, 8);
+    const ticks = fields.reduce((sum, each) => sum + each, 0);
+    const [idle, waiting, stolen] = [fields[3] ?? 0, fields[4] ?? 0, fields[7] ?? 0];
+    return { waited, stolen, busy: ticks - idle - waiting - stolen, ticks, used: clocks.used(), at: clocks.now() };
   }
+}
+
+/** Seconds that threads waited and that they ran; ticks of all processors that were busy, stolen, and all. 0 for what the system does not tell. */
+interface Look {
+  readonly waited: number;
+  readonly used: number;
+  readonly busy: number;
+  readonly stolen: number;
+  readonly ticks: number;
+  readonly at: number;
 }

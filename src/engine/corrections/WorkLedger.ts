@@ -35,17 +35,18 @@ export class WorkLedger {
   private readonly waits = { seconds: 0, profileSeconds: 0 };
   private readonly disk = { read: 0, write: 0, bytes: 0 };
   private readonly span = { start: Infinity, end: -Infinity };
-  private readonly machine: Undisturbed;
+  private readonly machine: Pick<Undisturbed, 'share'>;
   /** Another run shares the queues: what lies between this one's tasks is the other one's. */
   private shared = false;
 
   /**
    * @param setting the machine as it is for this run, its profile uncorrected
    * @param applied what the run is predicted with
+   * @param machine tells how much of the machine the run had; replaced in tests
    */
-  constructor({ hardware: { corrections: _, ...hardware }, ...setting }: BlockSetting, placement: PlacementShares, readonly applied: Corrections | undefined) {
+  constructor({ hardware: { corrections: _, ...hardware }, ...setting }: BlockSetting, placement: PlacementShares, readonly applied: Corrections | undefined, machine?: Pick<Undisturbed, 'share'>) {
     const plain = { ...setting, hardware };
-    this.machine = new Undisturbed(setting.block.threads ?? hardware.cpu.threads);
+    this.machine = machine ?? new Undisturbed(setting.block.threads ?? hardware.cpu.threads);
     this.secondsOf = taskSeconds(plain, placement);
     this.weights = matmulKind(plain.shape, plain.block.compressWeights);
     this.betweenSeconds = BETWEEN_SQUARES * hardware.cpu.taskSeconds;

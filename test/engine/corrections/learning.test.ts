@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { Undisturbed, type ProcFiles } from '../../../src/engine/corrections/Undisturbed.js';
+import { Undisturbed, type MachineClocks } from '../../../src/engine/corrections/Undisturbed.js';
 import { WorkLedger } from '../../../src/engine/corrections/WorkLedger.js';
 import { correctionsOf, learn, type Learned } from '../../../src/engine/policy/corrections/learn.js';
 import { choosePolicy } from '../../../src/engine/policy/choosePolicy.js';
@@ -91,30 +91,30 @@ test('the plan of a corrected machine is the same each time, and no worse with m
 });
 
 describe('how much of the machine a run had', () => {
-  /** Two looks, a second apart: threads that waited, and ticks that were stolen. */
-  const proc = (waited: readonly [number, number], stolen: readonly [number, number], more: Partial<ProcFiles> = {}): ProcFiles => {
-    let look = -1;
-    return {
+  /** Two looks at two processors, ten seconds apart: seconds that two threads waited and ran, ticks that others were busy and that were stolen. */
+  const shareOf = ({ waited = 0, used = 20, others = 0, stolen = 0 }): number => {
+    let look = 0;
+    const clocks: MachineClocks = {
       list: () => ['11', '12'],
-      read: (path) => (path === '/proc/stat' ? `cpu  ${look * 100} 0 0 100 0 0 0 ${stolen[look as 0 | 1]} 7 7\ncpu0 1` : `5000000000 ${waited[look as 0 | 1] / 2} 3\n`),
-      now: () => look++,
-      ...more,
+      read: (path) => (path === '/proc/stat' ? `cpu  ${5000 + look * (used * 100 + others)} 0 0 ${9000 + look * (2000 - used * 100 - others - stolen)} 0 0 0 ${70 + look * stolen} 7 7\ncpu0 1` : `1 ${3e9 + look * waited * 0.5e9} 3\n`),
+      used: () => 4 + look * used,
+      // Looked at last.
+      now: () => 50 + 10 * look++,
     };
-  };
-  const shareOf = (files: ProcFiles): number => {
-    // The clock is looked at last, so it is turned once before the first look.
-    files.now();
-    return new Undisturbed(2, files).share();
+    return new Undisturbed(2, clocks).share();
   };
 
-  test('is all of it where nobody else was there', () => {
-    expect(shareOf(proc([7e9, 7e9], [0, 0]))).toBe(1);
+  test('is all of it where nobody else was there, however long threads waited for each other', () => {
+    expect(shareOf({})).toBe(1);
+    expect(shareOf({ waited: 6, used: 19 })).toBe(1);
+    // Others on processors that this process did not need.
+    expect(shareOf({ used: 8, others: 1000 })).toBe(1);
   });
 
-  test('is half where threads waited, or were stolen, 15% of the time', () => {
-    expect(shareOf(proc([0, 2 * 0.15e9], [0, 0]))).toBeCloseTo(0.5, 6);
-    expect(shareOf(proc([0, 0], [0, 15 / 0.85 * 1]))).toBeCloseTo(0.5, 1);
-    expect(shareOf(proc([0, 2 * 0.6e9], [0, 0]))).toBeLessThan(0.1);
+  test('is half where others took 15% of it, or it was stolen', () => {
+    expect(shareOf({ waited: 3, used: 17, others: 300 })).toBeCloseTo(0.5, 6);
+    expect(shareOf({ used: 17, stolen: 300 })).toBeCloseTo(0.5, 6);
+    expect(shareOf({ waited: 10, used: 10, others: 1000 })).toBeLessThan(0.1);
   });
 
   test('is taken for all of it where the system does not tell', () => {
@@ -122,7 +122,8 @@ describe('how much of the machine a run had', () => {
       throw new Error('no such file');
     };
     let seconds = 0;
-    expect(new Undisturbed(2, { list: silent, read: silent, now: () => seconds++ }).share()).toBe(1);
-    expect(new Undisturbed(2, { list: () => ['1'], read: silent, now: () => seconds++ }).share()).toBe(1);
+    const clocks = { read: silent, used: () => 1, now: () => seconds++ };
+    expect(new Undisturbed(2, { ...clocks, list: silent }).share()).toBe(1);
+    expect(new Undisturbed(2, { ...clocks, list: () => ['1'] }).share()).toBe(1);
   });
 });
