@@ -7,7 +7,7 @@ import { chooseBlock } from './policy/chooseBlock.js';
 import { correctionsOf } from './policy/corrections/learn.js';
 import type { Corrections } from './policy/corrections/workKinds.js';
 import type { PlanRequest } from './policy/PlanRequest.js';
-import { predictRun, scheduleNamed, type PredictedRun, type RunTotals } from './predictRun.js';
+import { predictRun, scheduleNamed, type CachePages, type PredictedRun, type RunTotals } from './predictRun.js';
 import { profilePath } from './profile/cachedProfile.js';
 import { correctionsPath, learnRun } from './profile/correctionsFile.js';
 import { WorkloadDrift } from './WorkloadDrift.js';
@@ -104,7 +104,7 @@ export class Outlook {
     const batchSize = this.drift ? Math.ceil(this.drift.rows / block.batches) : block.batchSize;
     const { corrections: _, ...plain } = request.hardware;
     const by = (applied: Corrections | undefined): PredictedRun | undefined =>
-      predictRun({ ...request, hardware: { ...plain, ...(applied && { corrections: applied }) } }, { ...block, batchSize }, schedule, totals);
+      predictRun({ ...request, hardware: { ...plain, ...(applied && { corrections: applied }) } }, { ...block, batchSize }, schedule, totals, this.cache);
     const applied = ledger ? ledger.applied : this.corrections;
     const run = by(applied);
     if (!run) return {};
@@ -113,6 +113,11 @@ export class Outlook {
       predicted: { ...run, ...(planned && { planned }) },
       ...(ledger && { corrections: { applied: applied ?? {}, uncorrectedTokensPerSecond: (applied ? by(undefined) : run)?.tokensPerSecond ?? 0, ...ledger.end(), learned: learning !== undefined } }),
     };
+  }
+
+  private get cache(): CachePages {
+    const { cache: { pages, pageTokens }, diskCache } = this.settled;
+    return { pages, rules: { pageTokens, diskShare: diskCache.share, mostDiskPages: diskCache.mostPerRow } };
   }
 
   /** How many rows should be under way together for another workload, as things lie now. */

@@ -1,3 +1,4 @@
+import { placePages, type CacheRules } from './memory/rowPlacement.js';
 import type { PlacementShares } from './policy/Placement.js';
 import type { PlanRequest } from './policy/PlanRequest.js';
 import { SCHEDULE_NAMES, type BlockChoice, type Policy, type ScheduleName } from './policy/Policy.js';
@@ -19,6 +20,22 @@ export interface RunTotals {
   readonly newTokens: number;
 }
 
+/** Pages of an engine's KV cache in memory, and what of a row's pages belongs there. */
+export interface CachePages {
+  readonly pages: number;
+  readonly rules: CacheRules;
+}
+
+/**
+ * Rows that the memory for the cache holds beside each other, 1 at least: at their full length, or, where freed places are taken at once, at the length that
+ * they have on average, since rows are admitted at the pace at which others end. Pure.
+ */
+export function rowsInMemory({ pages, rules }: CachePages, schedule: ScheduleName, { promptTokens, newTokens }: Pick<Workload, 'promptTokens' | 'newTokens'>): number {
+  const tokens = promptTokens + (schedule === 'diagonal' ? newTokens / 2 : newTokens);
+  const each = placePages(Math.ceil(tokens), rules).memory;
+  return Math.max(1, Math.floor(pages / Math.max(1, each)));
+}
+
 /** Schedules by the names that they give themselves. */
 export function scheduleNamed(name: string): ScheduleName | undefined {
   return SCHEDULE_NAMES.find((each) => each === name);
@@ -26,14 +43,22 @@ export function scheduleNamed(name: string): ScheduleName | undefined {
 
 /**
  * Predicts a run by its policy and the rows that came, so that the model can be held to account. Pure.
+ * @param cache fewer rows share a pass than the policy says where no more fit
  * @returns undefined for schedules that the model does not know, and where nothing was generated
  */
-export function predictRun(request: PlanRequest, block: Omit<BlockChoice, 'schedule'> & PlacementShares, schedule: string, { rows, promptTokens, newTokens }: RunTotals): PredictedRun | undefined {
+export function predictRun(
+  request: PlanRequest,
+  block: Omit<BlockChoice, 'schedule'> & PlacementShares,
+  schedule: string,
+  { rows, promptTokens, newTokens }: RunTotals,
+  cache?: CachePages,
+): PredictedRun | undefined {
   const name = scheduleNamed(schedule);
   if (name === undefined || rows < 1 || newTokens < 1) return undefined;
   const { contextTokens } = request.shape;
   const answer = Math.min(contextTokens, Math.max(1, Math.round(newTokens / rows)));
   const workload = { promptTokens: Math.max(1, Math.min(Math.round(promptTokens / rows), contextTokens + 1 - answer)), newTokens: answer, rows };
-  const policy: Policy = { ...block, schedule: name };
+  const fitting = cache ? Math.ceil(rowsInMemory(cache, name, workload) / block.batches) : Infinity;
+  const policy: Policy = { ...block, schedule: name, batchSize: Math.min(block.batchSize, fitting) };
   return { ...predict({ ...request, workload }, policy), workload };
 }

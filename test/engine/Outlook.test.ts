@@ -61,7 +61,7 @@ function outlookOf(learns: boolean): Outlook {
   const request = { hardware: HERE, shape: { ...requireKnownShape('opt-6.7b'), layers: 4 }, workload: { promptTokens: 32, newTokens: 16 } };
   const settings = settleOptions({ model: 'none', batchSize: 16, disk: path('disk') }, machine);
   const planned = { plan: { origin: 'policy' as const }, options: { model: 'none' }, streams: false, request, ...(learns && { learning: { profile: HERE, options: { disk: settings.disk, threads: settings.threads } } }) };
-  const settled = { ...settings, planned, grid: { layers: 4, slots: 1, rowsPerSlot: 16, tokensPerSquare: 512 } } as unknown as SettledOptions;
+  const settled = { ...settings, planned, grid: { layers: 4, slots: 1, rowsPerSlot: 16, tokensPerSquare: 512 }, cache: { pages: 1000, pageTokens: 32 }, diskCache: { share: 0, mostPerRow: 0 } } as unknown as SettledOptions;
   const inMemory = { gpu: 0, cpu: 1, disk: 0 };
   return new Outlook(settled, { weights: inMemory, cache: inMemory, activations: inMemory });
 }
