@@ -40,16 +40,16 @@ struct AttentionRow {
   uint32_t denseBefore = 0;     // queries at positions under this one are dense whatever `keep` says: the prompt's
 };
 
-// Softmax online, one partial a page, pages merged in order of position: a query's result depends on itself, the keys and values that it sees
-// and pageTokens alone, bitwise. Slots that a query does not see may hold anything.
+// Softmax online, one partial for each 256 positions (kPartTokens), merged in order: a query's result depends on itself and the keys and values that it sees
+// alone, bitwise. Slots that a query does not see may hold anything.
 // Parallel over rows, KV heads and blocks of queries; query heads that share a KV head share its loads.
-// With quantised caches queries and weights are rounded to 16 bits, relative to the largest of a group of elements or a page, which is far less than what
+// With quantised caches queries and weights are rounded to 16 bits, relative to the largest of a group of elements or of 256 positions, which is far less than what
 // the cache has lost already; with Precision::Float32 to 23 bits, as good as float32.
 // Takes attentionScratchBytes() from scratch at most, and gives it back.
 void attend(const Compute& compute, const CacheLayout& layout, const AttentionShape& shape, const AttentionRow* rows, size_t rowCount,
             size_t queryStride, size_t outputStride, Scratch& scratch);
 
-// What attend() takes for this many rows on this many threads, however long the rows are: 33 KiB a thread for 64-element heads and pages of 64.
+// What attend() takes for this many rows on this many threads, however long the rows are: 35 KiB a thread for 64-element heads.
 // Where attention is sparse, also the scores of rows of up to `sparseTokens` tokens: at most 40 bytes a token and thread.
 size_t attentionScratchBytes(const CacheLayout& layout, uint32_t heads, size_t rowCount, unsigned threads, size_t sparseTokens = 0);
 

@@ -85,7 +85,7 @@ static void sumVectors(const CacheLayout& layout, const Workspace& work, const P
 
 // ---- The format.
 
-template <int Bits, int QueryDigits, int WeightDigits>
+template <int Bits, int Digits>
 struct QuantisedFormat {
   static void prepareQuery(const CacheLayout& layout, const Workspace& work, uint32_t q) {
     const size_t headDim = layout.headDim, padded = attentionQueryBytes(layout);
@@ -104,22 +104,22 @@ struct QuantisedFormat {
         most = max(abs(x), most);
         sum = add(sum, x);
       }
-      const Step step = stepOf<QueryDigits>(reduceMax(most));
+      const Step step = stepOf<Digits>(reduceMax(most));
       query.step[g] = step.step;
       query.sum[g] = reduceAdd(sum);
       for (size_t d = 0; d < n; d += 16)
-        storeOperands<QueryDigits>(loadPartial(elements + d, n - d < 16 ? n - d : 16), set1(step.inverse),
-                                    query.elements + (begin + d) * kOperandBytes<QueryDigits>, padded);
+        storeOperands<Digits>(loadPartial(elements + d, n - d < 16 ? n - d : 16), set1(step.inverse),
+                                    query.elements + (begin + d) * kOperandBytes<Digits>, padded);
     }
   }
 
   template <int Q>
   static void score(const CacheLayout& layout, const Workspace& work, const Part& part, uint32_t first, uint32_t fromBlock, uint32_t toBlock, float* scores,
                     size_t scoreStride) {
-    constexpr uint32_t B = tileLines(Q, QueryDigits);
+    constexpr uint32_t B = tileLines(Q, Digits);
     uint32_t b = fromBlock;
-    for (; b + B <= toBlock; b += B) scoreBlocks<Bits, QueryDigits, Q, B>(layout, work, part, first, b, scores + (b - fromBlock) * kKeyBlock, scoreStride);
-    for (; b < toBlock; b++) scoreBlocks<Bits, QueryDigits, Q, 1>(layout, work, part, first, b, scores + (b - fromBlock) * kKeyBlock, scoreStride);
+    for (; b + B <= toBlock; b += B) scoreBlocks<Bits, Digits, Q, B>(layout, work, part, first, b, scores + (b - fromBlock) * kKeyBlock, scoreStride);
+    for (; b < toBlock; b++) scoreBlocks<Bits, Digits, Q, 1>(layout, work, part, first, b, scores + (b - fromBlock) * kKeyBlock, scoreStride);
   }
 
   template <int Q>
@@ -128,19 +128,19 @@ struct QuantisedFormat {
     Range ranges[Q];
     for (uint32_t i = 0; i < Q; i++) ranges[i] = visible(block, (first + i) / block.groupHeads, part.start);
     const uint32_t from = ranges[0].begin / kKeyBlock, to = (ranges[Q - 1].end + kKeyBlock - 1) / kKeyBlock;
-    prepareWeights<WeightDigits, Q>(layout, work, part, ranges, from, to);
-    constexpr int kVectors = tileLines(Q, WeightDigits);
+    prepareWeights<Digits, Q>(layout, work, part, ranges, from, to);
+    constexpr int kVectors = tileLines(Q, Digits);
     const size_t vectors = cacheValueStride(layout) / 16;
     for (size_t vector = 0; vector < vectors;) {
       const size_t left = kCacheGroup / 16 - vector % (kCacheGroup / 16);
       if (kVectors > 1 && left >= kVectors && vector + kVectors <= vectors) {
-        sumVectors<Bits, WeightDigits, 0, Q, kVectors>(layout, work, part, from, to, vector, partial);
+        sumVectors<Bits, Digits, 0, Q, kVectors>(layout, work, part, from, to, vector, partial);
         vector += kVectors;
       } else if (Bits == 4 && vector % 2 == 1) {
-        sumVectors<Bits, WeightDigits, 1, Q, 1>(layout, work, part, from, to, vector, partial);
+        sumVectors<Bits, Digits, 1, Q, 1>(layout, work, part, from, to, vector, partial);
         vector++;
       } else {
-        sumVectors<Bits, WeightDigits, 0, Q, 1>(layout, work, part, from, to, vector, partial);
+        sumVectors<Bits, Digits, 0, Q, 1>(layout, work, part, from, to, vector, partial);
         vector++;
       }
     }
@@ -200,8 +200,8 @@ struct QuantisedFormat {
 }  // namespace
 
 void attendQuantised(const AttentionBlock& block) {
-  if (block.layout.type == CacheType::Q8) block.exact ? attendAs<QuantisedFormat<8, 3, 3>>(block) : attendAs<QuantisedFormat<8, 2, 2>>(block);
-  else block.exact ? attendAs<QuantisedFormat<4, 3, 3>>(block) : attendAs<QuantisedFormat<4, 1, 2>>(block);
+  if (block.layout.type == CacheType::Q8) block.exact ? attendAs<QuantisedFormat<8, 3>>(block) : attendAs<QuantisedFormat<8, 2>>(block);
+  else block.exact ? attendAs<QuantisedFormat<4, 3>>(block) : attendAs<QuantisedFormat<4, 2>>(block);
 }
 
 }  // namespace spillway::SPILLWAY_ISA

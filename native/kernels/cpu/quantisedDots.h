@@ -46,9 +46,8 @@ struct DotTile {
       SPILLWAY_UNROLL(4)
       for (int u = 0; u < U; u++) {
         float* lanes = to + q * queryStride + u * kUnitLanes;
-        if (Digits == 1) combine(lanes, wide[q][0][u]);
-        else if (Digits == 2) combine(lanes, wide[q][Digits - 1][u], wide[q][0][u]);
-        else combine(lanes, wide[q][Digits - 1][u], wide[q][Digits / 2][u], wide[q][0][u]);
+        if (Digits == 2) combine(lanes, wide[q][Digits - 1][u], wide[q][0][u]);
+        else combine(lanes, wide[q][Digits - 1][u], wide[q][1][u], wide[q][0][u]);
       }
     }
   }

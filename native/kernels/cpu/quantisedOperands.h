@@ -9,7 +9,7 @@ namespace spillway::SPILLWAY_ISA {
 
 constexpr float kLeastScaled = 1e-30f;  // below it numbers count as zero, so that the inverse of a scale is finite
 // The largest integer of so many bytes, chosen so that rounding and cutting never carry beyond a byte.
-constexpr float mostOf(int digits) { return digits == 1 ? 127.0f : digits == 2 ? 127.0f * 256 : 63.0f * 65536; }
+constexpr float mostOf(int digits) { return digits == 2 ? 127.0f * 256 : 63.0f * 65536; }
 
 // What a query brings along (attentionQuantisedFloats). Elements are bytes, the lowest digits first, or words (quantisedWords.h).
 struct QuantisedQuery {

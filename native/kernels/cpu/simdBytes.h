@@ -6,7 +6,7 @@
 //   codesOf(codes, plane)       what is multiplied: the low (0) or high (1) nibbles; kWholeBytes: bytes as they are
 //   Dots dot(Dots, Codes, p)    adds in each lane the lane's 4 codes times the 4 bytes at p; at most kMostDots times from zeroDots() on
 //   Wide widen<Shift>(Wide, Dots)  adds dots * 2^Shift, in 32 bits
-//   combine(p, [[high,] middle,] low)  p[lane] = 65536 high + 256 middle + low as floats
+//   combine(p, [high,] middle, low)  p[lane] = 65536 high + 256 middle + low as floats
 // Where dot() overflows on 8-bit codes (kBytePlanes = 2) they are taken nibble by nibble: planes 0 and 1, shifts 0 and 4.
 // storeBytes(p, v) stores the low byte of each of 16 integers; codesToFloat<Bits>(line, shift) takes these bits of each lane of a line.
 #pragma once
@@ -43,7 +43,6 @@ template <int Shift>
 static inline Wide widen(Wide sum, Dots dots) {
   return {_mm512_add_epi32(sum.v, Shift == 0 ? dots.v : _mm512_slli_epi32(dots.v, Shift))};
 }
-static inline void combine(float* p, Wide sum) { _mm512_storeu_ps(p, _mm512_cvtepi32_ps(sum.v)); }
 static inline void combine(float* p, Wide middle, Wide low) {
   _mm512_storeu_ps(p, _mm512_fmadd_ps(_mm512_cvtepi32_ps(middle.v), _mm512_set1_ps(256.0f), _mm512_cvtepi32_ps(low.v)));
 }
@@ -86,7 +85,6 @@ template <int Shift>
 static inline Wide widen(Wide sum, Dots dots) {
   return {_mm256_add_epi32(sum.v, _mm256_madd_epi16(dots.v, _mm256_set1_epi16(1 << Shift)))};
 }
-static inline void combine(float* p, Wide sum) { _mm256_storeu_ps(p, _mm256_cvtepi32_ps(sum.v)); }
 static inline void combine(float* p, Wide middle, Wide low) {
   _mm256_storeu_ps(p, _mm256_fmadd_ps(_mm256_cvtepi32_ps(middle.v), _mm256_set1_ps(256.0f), _mm256_cvtepi32_ps(low.v)));
 }
@@ -144,9 +142,6 @@ template <int Shift>
 static inline Wide widen(Wide sum, const Dots& dots) {
   for (int i = 0; i < 16; i++) sum.lane[i] += dots.lane[i] * (1 << Shift);
   return sum;
-}
-static inline void combine(float* p, const Wide& sum) {
-  for (int i = 0; i < 16; i++) p[i] = static_cast<float>(sum.lane[i]);
 }
 static inline void combine(float* p, const Wide& middle, const Wide& low) {
   for (int i = 0; i < 16; i++) p[i] = __builtin_fmaf(static_cast<float>(middle.lane[i]), 256.0f, static_cast<float>(low.lane[i]));
