@@ -1,5 +1,6 @@
 // What all measurements share: memory, threads, time, and the word to stop.
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -81,15 +82,21 @@ class Workbench {
     check();
     if (step >= most) return most;
     if (glance()) return step;
-    double seconds = body(step);
-    if (seconds < kSampleSeconds) seconds = body(step);  // the first one woke threads and touched memory
-    const double each = seconds / static_cast<double>(step);
-    const double wanted = each > 0 ? kSampleSeconds / each : static_cast<double>(most);
-    if (wanted >= static_cast<double>(most)) return most;
-    const size_t steps = static_cast<size_t>(wanted) / step;
-    return steps < 1 ? step : steps * step;
+    // Few units are slow for their number (threads that find nothing to do, buffers that are filled for them alone), so their number is felt for.
+    body(step);  // woke threads and touched memory
+    size_t units = step;
+    for (;;) {
+      const double seconds = body(units);
+      if (seconds >= kSampleSeconds / 2 || 2 * units >= most) {
+        const double wanted = static_cast<double>(units) * (seconds > 0 ? kSampleSeconds / seconds : 1);
+        if (wanted >= static_cast<double>(most)) return most;
+        return std::max<size_t>(1, static_cast<size_t>(wanted) / step) * step;
+      }
+      units *= 2;
+      check();
+    }
   }
-  static constexpr double kSampleSeconds = 0.003;
+  static constexpr double kSampleSeconds = 0.005;
 
  private:
   static long involuntarySwitches();  // of all threads of this process, so far

@@ -15,7 +15,7 @@ namespace spillway {
 
 namespace {
 
-constexpr double kSeconds = 0.007;  // a point and round
+constexpr double kSeconds = 0.01;  // a point and round
 
 struct Shape {
   uint32_t outputs, inputs;

@@ -210,10 +210,10 @@ function allowed(given: EngineOptions, settings: Settings): Allowed {
 }
 
 /** The machine with the memory that this process may take now: what it holds already is its own. */
-async function asItIs(hardware: HardwareProfile, { capBytes, disk, diskBytes }: Settings): Promise<HardwareProfile> {
+async function asItIs(hardware: HardwareProfile, { capBytes, disk, diskBytes, instructionSet }: Settings): Promise<HardwareProfile> {
   const measured = hardware.links.diskReadBytesPerSecond !== undefined && hardware.links.diskWriteBytesPerSecond !== undefined;
   const cpuBytes = Math.max(1, capBytes - process.memoryUsage.rss() - SEARCH_BYTES);
-  return { ...hardware, usableFraction: 1, memory: { gpuBytes: 0, cpuBytes, diskBytes: measured ? Math.min(diskBytes, await freeBytes(disk)) : 0 } };
+  return { ...hardware, machine: { instructionSet, ...hardware.machine }, usableFraction: 1, memory: { gpuBytes: 0, cpuBytes, diskBytes: measured ? Math.min(diskBytes, await freeBytes(disk)) : 0 } };
 }
 
 /** What is free where a folder is, or is to be made; less a margin. */

@@ -12,12 +12,13 @@ const names = ['llama-Q8_0.gguf', 'llama', 'qwen2', 'gpt-neox', 'falcon-new-Q8_0
 test.each(names)('the memory that plans count is what the runtime reserves: %s', async (name) => {
   const source = await readModel(`${MODELS}${name}`);
   const shape = shapeOfModel(source, name);
-  for (const [tokens, rows, threads] of [[512, 64, 2], [64, 8, 4], [2048, 256, 1]] as const) {
+  const { instructionSets } = loadAddon().machine();
+  for (const instructionSet of instructionSets) for (const [tokens, rows, threads] of [[512, 64, 2], [64, 8, 4], [2048, 256, 1]] as const) {
     const reserved = loadAddon().measureRuntime({
-      decoder: source.decoder, bindings: source.bindings, files: source.files, precision: 'default', threads,
+      decoder: source.decoder, bindings: source.bindings, files: source.files, precision: 'default', threads, instructionSet,
       cache: { type: 'f16', pageTokens: 32, pages: 1 }, limits: { tokensPerSquare: tokens, rowsPerSquare: rows },
     });
-    const { scratchBytes, activationBytes } = workingMemory(shape, tokens, threads);
+    const { scratchBytes, activationBytes } = workingMemory(shape, tokens, threads, instructionSet);
     const { pageBytes } = sizesOf({
       shape, workload: { promptTokens: 8, newTokens: 8 },
       block: { schedule: 'zigzag', batchSize: rows, batches: 1, compressWeights: 'none', compressCache: 'none', cpuAttention: true },

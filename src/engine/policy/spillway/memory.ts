@@ -41,7 +41,7 @@ function onCpu({ hardware, shape, block }: BlockSetting, sizes: Sizes, liveRows:
   const { layers: l } = shape;
   const slots = batchesOf(block);
   const tokens = Math.max(tokensPerSquareOf(block), block.batchSize);
-  const { scratchBytes, activationBytes } = workingMemory(shape, tokens, block.threads ?? hardware.cpu.threads);
+  const { scratchBytes, activationBytes } = workingMemory(shape, tokens, block.threads ?? hardware.cpu.threads, hardware.machine.instructionSet);
   // Of a row's pages all but the last may be on disk, in whole pages; hidden states in whole tokens, with room for several runs.
   const diskPages = at ? Math.min(rowPages - 1, Math.round(rowPages * at.cn)) : undefined;
   const slotBytes = blocks(pageBytes / l) * l;
@@ -81,7 +81,7 @@ function withGpu({ hardware, shape, block }: BlockSetting, sizes: Sizes, liveRow
   const { layers: l } = shape;
   const slots = batchesOf(block);
   const tokens = tokensPerSquareOf(block);
-  const { scratchBytes, activationBytes } = workingMemory(shape, tokens, block.threads ?? hardware.cpu.threads);
+  const { scratchBytes, activationBytes } = workingMemory(shape, tokens, block.threads ?? hardware.cpu.threads, hardware.machine.instructionSet);
   const cache = liveRows * rowPages * pageBytes;
   // Staged pages of two batches, of one layer.
   const staging = (BUFFERS * Math.min(liveRows, block.batchSize) * rowPages * pageBytes) / l;
