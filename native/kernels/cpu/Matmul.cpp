@@ -23,6 +23,9 @@ struct Route {
   size_t cost(size_t weights, size_t rows) const { return weights * (tiles() ? rows + 80 : rows); }
   size_t leastItem() const { return tiles() ? 2400 * 1000 : 200 * 1000; }
   size_t panelsTogether(WeightType type) const { return rounded && !tiles() ? panelsPerTile(panelFormat(type)) : 2; }
+  // Of long inputs 64 rows at a time: their totals stay in registers, where those of more rows would go to the output and back for each part of the inputs.
+  size_t mostRows(size_t inputs) const { return tiles() && inputs > kShortInputs ? 64 : kMatmulBlockRows; }
+  static constexpr size_t kShortInputs = 1024;
   size_t rowsTogether() const { return rounded ? spillway::rowsTogether(form) : kTileRows; }
 };
 
@@ -40,9 +43,9 @@ struct Cut {
 // share: of all jobs' cost, for one item.
 Cut cutJob(const WeightMatrix& weights, const Route& route, size_t rows, size_t share) {
   Cut cut;
-  cut.rowBlocks = ceilDivide(rows, kMatmulBlockRows);
+  cut.rowBlocks = ceilDivide(rows, route.mostRows(weights.inputs));
   const size_t together = route.rowsTogether();
-  cut.rowsPerBlock = ceilDivide(ceilDivide(rows, cut.rowBlocks), together) * together;  // at most kMatmulBlockRows, being whole tiles too
+  cut.rowsPerBlock = ceilDivide(ceilDivide(rows, cut.rowBlocks), together) * together;  // at most mostRows, being whole tiles too
   cut.rowBlocks = ceilDivide(rows, cut.rowsPerBlock);
   const size_t panels = ceilDivide(weights.outputs, kPanelOutputs);
   const size_t panelCost = std::max<size_t>(1, route.cost(kPanelOutputs * weights.inputs, std::min(rows, cut.rowsPerBlock)));
