@@ -70,7 +70,10 @@ export interface EngineOptions {
    * out, called with the model's tokenizer. Default, also where it finds nothing: 512.
    */
   readonly rowTokens?: number | ((tokenizer: Tokenizer) => Promise<number | undefined>);
-  /** For tests and comparisons; default: the best of the machine. */
+  /**
+   * Default: the last that `machine().instructionSets` names. `amx` rounds weights and activations to bfloat16, and is the fastest for batches of eight rows
+   * and more; for fewer, `avx512` is. Results of `amx` differ from those of the others, which are the same to the bit.
+   */
   readonly instructionSet?: InstructionSet;
   /**
    * What share of every layer's weights stays in memory; the rest streams from disk in every pass. The two sum to 1.
