@@ -23,6 +23,7 @@ Napi::Value toJavaScript(Napi::Env env, const MachineFigures& figures) {
     entry.Set("instructionSet", figure.instructionSet);
     entry.Set("threads", figure.threads);
     entry.Set("tokens", static_cast<double>(figure.tokens));
+    entry.Set("inputs", static_cast<double>(figure.inputs));
     entry.Set("groupHeads", static_cast<double>(figure.groupHeads));
     entry.Set("requestBytes", static_cast<double>(figure.requestBytes));
     entry.Set("depth", figure.depth);

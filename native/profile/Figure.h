@@ -13,6 +13,7 @@ struct Figure {
   // matmul                         operations (2 a weight and token) of x Wᵀ, for an input that is ready to be multiplied
   // attention-prefill              operations (4 a query head element and key seen) of a prompt
   // attention-decode               bytes that keys and values of single new tokens would have as 16-bit floats, whatever `kind` holds them in
+  // attention-short                rows that decode times query heads, with a page of context each, 16-bit keys and values
   // cache-store                    values of keys and values that become `kind`
   // rows                           values times the operations that a layer has beside products: norm, rounding, activation function, rotation, sum
   // sample-greedy, sample-top-p    logits
@@ -23,6 +24,7 @@ struct Figure {
   std::string instructionSet;  // what it ran on
   unsigned threads = 0;
   size_t tokens = 0;      // rows of x; tokens of the prompt
+  size_t inputs = 0;      // of the weights
   size_t groupHeads = 0;  // query heads that share a head of keys and values
   size_t requestBytes = 0;
   unsigned depth = 0;  // requests in flight

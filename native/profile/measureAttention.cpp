@@ -11,17 +11,20 @@ namespace {
 
 constexpr double kSeconds = 0.02;  // a point and round
 constexpr uint32_t kContext = 512;       // tokens of a row that decodes
+constexpr uint32_t kShortContext = 32;  // of a row whose keys and values are the least of its work
 constexpr uint32_t kPromptTokens = 512;
 constexpr uint32_t kAsidePromptTokens = 64;  // of slow instruction sets
 constexpr uint32_t kPromptKvHeads = 2;
+constexpr size_t kMostRows = 1024;  // that decode at once
 constexpr uint32_t kGroups[] = {1, 4};  // query heads that share a head of keys and values
 
 struct Point {
   ComputeSetting setting;
   bool decode;
   uint32_t groupHeads;
-  Samples samples;  // seconds an operation, or a byte
-  size_t rows = 0;  // that a sample computes
+  uint32_t context;  // of a row that decodes
+  Samples samples;   // seconds an operation, or a byte; of the short context, a row and query head
+  size_t rows = 0;   // that a sample computes
 };
 
 class AttentionMeasurement final : public Measurement {
@@ -34,8 +37,9 @@ class AttentionMeasurement final : public Measurement {
     if (points_.empty()) {
       // The instruction sets that runs do not use by default are looked at with the default cache.
       for (const ComputeSetting& setting : bench.settings(kind_ == "f16")) {
-        for (const uint32_t group : kGroups) points_.push_back({setting, true, group, {}, 0});
-        points_.push_back({setting, false, kGroups[1], {}, 0});
+        for (const uint32_t group : kGroups) points_.push_back({setting, true, group, kContext, {}, 0});
+        if (kind_ == "f16" && !setting.aside) points_.push_back({setting, true, kGroups[0], kShortContext, {}, 0});
+        points_.push_back({setting, false, kGroups[1], 0, {}, 0});
       }
     }
     const uint32_t pageTokens = bench.options().pageTokens;
@@ -54,11 +58,11 @@ class AttentionMeasurement final : public Measurement {
   void report(MachineFigures& into) const override {
     for (const Point& point : points_) {
       Figure figure;
-      figure.what = point.decode ? "attention-decode" : "attention-prefill";
+      figure.what = !point.decode ? "attention-prefill" : point.context == kShortContext ? "attention-short" : "attention-decode";
       figure.kind = kind_;
       figure.instructionSet = instructionSetName(point.setting.set);
       figure.threads = point.setting.pool->threads();
-      figure.tokens = point.decode ? kContext : promptTokens(point);
+      figure.tokens = point.decode ? point.context : promptTokens(point);
       figure.groupHeads = point.groupHeads;
       point.samples.describe(figure);
       into.figures.push_back(figure);
@@ -87,9 +91,9 @@ class AttentionMeasurement final : public Measurement {
   }
 
   void takeDecode(Workbench& bench, const CacheLayout& layout, const std::vector<const uint8_t*>& pages, Point& point) {
-    const size_t pagesPerRow = std::min<size_t>((kContext + layout.pageTokens - 1) / layout.pageTokens, pages.size());
-    const uint32_t context = static_cast<uint32_t>(std::min<size_t>(kContext, pagesPerRow * layout.pageTokens));
-    const size_t rowsThere = pages.size() / pagesPerRow;
+    const size_t pagesPerRow = std::min<size_t>((point.context + layout.pageTokens - 1) / layout.pageTokens, pages.size());
+    const uint32_t context = static_cast<uint32_t>(std::min<size_t>(point.context, pagesPerRow * layout.pageTokens));
+    const size_t rowsThere = std::min<size_t>(pages.size() / pagesPerRow, kMostRows);
     const size_t stride = static_cast<size_t>(layout.kvHeads) * point.groupHeads * kProfileHeadDim;
     prepare(layout, point, rowsThere, rowsThere);
     size_t next = 0;
@@ -101,8 +105,8 @@ class AttentionMeasurement final : public Measurement {
       return attendTimed(layout, point, rows);
     };
     if (point.rows == 0) point.rows = bench.unitsPerSample(std::min<size_t>(rowsThere, std::max<size_t>(4, point.setting.pool->threads())), rowsThere, attendRows);
-    const double bytes = 2.0 * 2.0 * layout.kvHeads * layout.headDim * context * static_cast<double>(point.rows);
-    bench.sample(point.samples, kSeconds, 2, [&] { return attendRows(point.rows) / bytes; });
+    const double each = point.context == kShortContext ? static_cast<double>(layout.kvHeads) * point.groupHeads : 2.0 * 2.0 * layout.kvHeads * layout.headDim * context;
+    bench.sample(point.samples, kSeconds, 2, [&] { return attendRows(point.rows) / (each * static_cast<double>(point.rows)); });
   }
 
   void takePrefill(Workbench& bench, const CacheLayout& layout, const std::vector<const uint8_t*>& pages, Point& point) {

@@ -20,8 +20,10 @@ constexpr double kSeconds = 0.01;  // a point and round
 struct Shape {
   uint32_t outputs, inputs;
 };
-// Attention and feed-forward block of a model of 7 billion weights. Shapes of the same inputs follow each other: they share the packed weights.
-constexpr Shape kShapes[] = {{4096, 4096}, {11008, 4096}, {4096, 11008}};
+// Attention and feed-forward block of a model of 7 billion weights, together one figure; and a matrix of short rows, as models of some hundred million have
+// them, whose products get less out of the same processor. Shapes of the same inputs follow each other: they share the packed weights.
+constexpr Shape kShapes[] = {{4096, 4096}, {11008, 4096}, {4096, 11008}, {3072, 576}};
+constexpr size_t kShort = 3;
 
 WeightType typeOf(const std::string& kind) {
   return kind == "f32" ? WeightType::F32 : kind == "f16" ? WeightType::F16 : kind == "q8" ? WeightType::Q8_0 : WeightType::Q4_0;
@@ -79,11 +81,12 @@ class MatmulMeasurement final : public Measurement {
   void round(Workbench& bench) override {
     settings_ = bench.settings(true);
     glance_ = bench.glance();
+    speedOnly_ = bench.options().speedOnly;
     tokenCounts_ = bench.options().tokenCounts;
     points_.resize(settings_.size() * tokenCounts_.size() * std::size(kShapes));
     uint32_t packed = 0;
     for (size_t shape = 0; shape < std::size(kShapes); shape++) {
-      if (glance_ && shape > 0) break;
+      if ((glance_ && shape > 0 && shape != kShort) || (speedOnly_ && shape == kShort)) continue;
       if (std::exchange(packed, kShapes[shape].inputs) != kShapes[shape].inputs) panels_ = packPanels(bench, type_, packed);
       for (size_t setting = 0; setting < settings_.size(); setting++) {
         if (!covers(setting, shape) || (rounds_ > 0 && settings_[setting].aside)) continue;
@@ -96,30 +99,40 @@ class MatmulMeasurement final : public Measurement {
   void report(MachineFigures& into) const override {
     for (size_t setting = 0; setting < settings_.size(); setting++) {
       for (size_t t = 0; t < tokenCounts_.size(); t++) {
-        Figure figure;
-        figure.what = "matmul";
-        figure.kind = kind_;
-        figure.instructionSet = instructionSetName(settings_[setting].set);
-        figure.threads = settings_[setting].pool->threads();
-        figure.tokens = tokenCounts_[t];
-        double operations = 0, seconds = 0, uncertain = 0;
-        for (size_t shape = 0; shape < std::size(kShapes); shape++) {
-          if (!covers(setting, shape)) continue;
-          const Samples& samples = points_[indexOf(setting, t, shape)].samples;
-          operations += 2.0 * kShapes[shape].outputs * kShapes[shape].inputs * static_cast<double>(tokenCounts_[t]);
-          seconds += samples.median();
-          uncertain += samples.median() * samples.spread();
-          figure.samples += samples.count();
-        }
-        figure.perSecond = operations / seconds;
-        figure.spread = uncertain / seconds;
-        into.figures.push_back(figure);
+        into.figures.push_back(figureOf(setting, t, 0, kShort));
+        if (covers(setting, kShort)) into.figures.push_back(figureOf(setting, t, kShort, std::size(kShapes)));
       }
     }
   }
 
  private:
-  bool covers(size_t setting, size_t shape) const { return shape == 0 || (!settings_[setting].aside && !glance_); }
+  // Of the shapes from `first` on, before `end`.
+  Figure figureOf(size_t setting, size_t t, size_t first, size_t end) const {
+    Figure figure;
+    figure.what = "matmul";
+    figure.kind = kind_;
+    figure.instructionSet = instructionSetName(settings_[setting].set);
+    figure.threads = settings_[setting].pool->threads();
+    figure.tokens = tokenCounts_[t];
+    figure.inputs = kShapes[first].inputs;
+    double operations = 0, seconds = 0, uncertain = 0;
+    for (size_t shape = first; shape < end; shape++) {
+      if (!covers(setting, shape)) continue;
+      const Samples& samples = points_[indexOf(setting, t, shape)].samples;
+      operations += 2.0 * kShapes[shape].outputs * kShapes[shape].inputs * static_cast<double>(tokenCounts_[t]);
+      seconds += samples.median();
+      uncertain += samples.median() * samples.spread();
+      figure.samples += samples.count();
+    }
+    figure.perSecond = operations / seconds;
+    figure.spread = uncertain / seconds;
+    return figure;
+  }
+
+  bool covers(size_t setting, size_t shape) const {
+    if (shape == kShort) return !settings_[setting].aside && !speedOnly_;
+    return shape == 0 || (!settings_[setting].aside && !glance_);
+  }
   size_t indexOf(size_t setting, size_t t, size_t shape) const { return (setting * tokenCounts_.size() + t) * std::size(kShapes) + shape; }
   Point& pointAt(size_t setting, size_t t, size_t shape) { return points_[indexOf(setting, t, shape)]; }
 
@@ -160,6 +173,7 @@ class MatmulMeasurement final : public Measurement {
   std::vector<float> inputs_, outputs_;
   Arena scratch_;
   bool glance_ = false;
+  bool speedOnly_ = false;
   size_t rounds_ = 0;
   size_t panels_ = 0;  // in the memory
   size_t at_ = 0;      // the next one

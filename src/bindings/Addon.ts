@@ -57,13 +57,15 @@ export interface MachineFigures {
 /** One measured rate (native/profile/Figure.h says what of). What says nothing about it is empty or 0. */
 export interface MachineFigure {
   readonly what:
-    | 'memory-read' | 'memory-copy' | 'matmul' | 'attention-prefill' | 'attention-decode' | 'cache-store' | 'rows' | 'sample-greedy' | 'sample-top-p' | 'task'
+    | 'memory-read' | 'memory-copy' | 'matmul' | 'attention-prefill' | 'attention-decode' | 'attention-short' | 'cache-store' | 'rows' | 'sample-greedy' | 'sample-top-p' | 'task'
     | 'disk-read' | 'disk-read-pages' | 'disk-write';
   /** f32, f16, q8 or q4: of weights, or of the cache. */
   readonly kind: string;
   readonly instructionSet: string;
   readonly threads: number;
   readonly tokens: number;
+  /** Of the weights; the least where several shapes make one figure. */
+  readonly inputs: number;
   /** Query heads that share a head of keys and values. */
   readonly groupHeads: number;
   readonly requestBytes: number;

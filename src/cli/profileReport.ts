@@ -52,7 +52,7 @@ function productTable(cpu: HardwareProfile['cpu'], spreadOf: (path: string) => s
     [...new Set(on.matmul.map(({ weights }) => weights))].map((weights) => [
       `${weights}, ${where}`,
       ...counts.map((tokens) => {
-        const point = on.matmul.find((each) => each.weights === weights && each.tokens === tokens);
+        const point = on.matmul.find((each) => each.weights === weights && each.tokens === tokens && each.inputs === undefined);
         return point === undefined ? '-' : `${(point.flopsPerSecond / 1e9).toPrecision(3)} ${spreadOf(`${path}.matmul.${weights}.${tokens}`)}`;
       }),
     ]);

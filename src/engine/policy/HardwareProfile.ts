@@ -10,10 +10,16 @@ const seconds = z.number().min(0).max(1e6);
 export const MATMUL_WEIGHTS = ['f32', 'f16', 'q8', 'q4'] as const;
 export type MatmulWeights = (typeof MATMUL_WEIGHTS)[number];
 
+/** From so many inputs on the speed of a product depends on them no more. */
+export const LONG_INPUTS = 4096;
+
 /** What keys and values are kept as. */
 export const CACHE_KINDS = ['f32', 'f16', 'q8', 'q4'] as const;
 
-const matmulSchema = z.array(z.strictObject({ weights: z.enum(MATMUL_WEIGHTS), tokens: positive, flopsPerSecond: positive })).min(1).max(256);
+/**
+ * Products of weights of at least LONG_INPUTS inputs; points that name `inputs` are of weights with so many, which is fewer.
+ */
+const matmulSchema = z.array(z.strictObject({ weights: z.enum(MATMUL_WEIGHTS), tokens: positive, inputs: positive.optional(), flopsPerSecond: positive })).min(1).max(256);
 /**
  * Attention of single new tokens by what the cache is kept as, and by how many query heads share a head of keys and values: the bytes that these would
  * have in 16 bits, a second. What quantised ones cost to read is in it.
@@ -25,7 +31,7 @@ const otherSchema = z.strictObject({
   threads: z.int().min(1).max(4096),
   instructionSet: z.string().max(40).optional(),
   matmul: matmulSchema,
-  attention: z.strictObject({ prefillFlopsPerSecond: positive, decodeBytesPerSecond: positive, decode: decodeSchema.optional() }),
+  attention: z.strictObject({ prefillFlopsPerSecond: positive, decodeBytesPerSecond: positive, decode: decodeSchema.optional(), rowHeadsPerSecond: positive.optional() }),
 });
 
 const computeSchema = z.strictObject({
@@ -40,6 +46,8 @@ const computeSchema = z.strictObject({
     decodeBytesPerSecond: positive,
     /** The same by cache and heads; goes before `decodeBytesPerSecond` where it is there. */
     decode: decodeSchema.optional(),
+    /** Single new tokens times query heads, beside reading keys and values. Default: they take no time of their own. */
+    rowHeadsPerSecond: positive.optional(),
   }),
   /** Large blocks, read by all threads. */
   memoryBytesPerSecond: positive,

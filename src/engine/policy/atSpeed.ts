@@ -47,6 +47,7 @@ function scaled({ matmul, attention }: Pick<ComputeProfile | OtherCompute, 'matm
     attention: {
       prefillFlopsPerSecond: attention.prefillFlopsPerSecond * manyRows,
       decodeBytesPerSecond: attention.decodeBytesPerSecond * manyRows,
+      ...(attention.rowHeadsPerSecond !== undefined && { rowHeadsPerSecond: attention.rowHeadsPerSecond * manyRows }),
       ...(attention.decode && { decode: attention.decode.map((point) => ({ ...point, bytesPerSecond: point.bytesPerSecond * manyRows })) }),
     },
   };

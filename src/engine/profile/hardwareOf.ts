@@ -1,6 +1,6 @@
 import type { MachineFigure, MachineFigures } from '../../bindings/Addon.js';
 import { NativeError } from '../../errors/NativeError.js';
-import { CACHE_KINDS, MATMUL_WEIGHTS, type ComputeProfile, type HardwareProfile, type OtherCompute } from '../policy/HardwareProfile.js';
+import { CACHE_KINDS, LONG_INPUTS, MATMUL_WEIGHTS, type ComputeProfile, type HardwareProfile, type OtherCompute } from '../policy/HardwareProfile.js';
 
 type Draft = Pick<HardwareProfile, 'format' | 'name' | 'description' | 'machine' | 'memory' | 'links' | 'cpu'> & Partial<HardwareProfile>;
 
@@ -9,6 +9,8 @@ const ENGINE_REQUEST_BYTES = 2 ** 20;
 const ENGINE_DEPTH = 8;
 /** Attention over a quantised cache is no slower than over 16 bits: making floats of it costs nothing. */
 const NO_COST = 1e15;
+/** Of a head of keys and values as attention is measured with them (native/profile/cachePages.h): 128 elements of 16 bits, both. */
+const PAGE_BYTES_A_TOKEN = 2 * 128 * 2;
 
 /** What was measured, as a hardware profile. Pure. */
 export function hardwareOf({ figures, leftOut }: MachineFigures, machine: HardwareProfile['machine'], memory: HardwareProfile['memory']): Draft {
@@ -30,7 +32,11 @@ export function hardwareOf({ figures, leftOut }: MachineFigures, machine: Hardwa
       matmul: MATMUL_WEIGHTS.flatMap((weights) =>
         figures
           .filter((figure) => figure.what === 'matmul' && figure.kind === weights && figure.threads === on.threads && figure.instructionSet === on.instructionSet)
-          .map((figure) => ({ weights, tokens: figure.tokens, flopsPerSecond: take(`${path}.matmul.${weights}.${figure.tokens}`, figure) })),
+          .map((figure) => {
+            const short = figure.inputs > 0 && figure.inputs < LONG_INPUTS ? { inputs: figure.inputs } : {};
+            const name = [path, 'matmul', weights, figure.tokens, ...Object.values(short)].join('.');
+            return { weights, tokens: figure.tokens, ...short, flopsPerSecond: take(name, figure) };
+          }),
       ),
       attention: {
         prefillFlopsPerSecond: take(`${path}.attention.prefillFlopsPerSecond`, find('attention-prefill', { kind: 'f16', ...on })),
@@ -40,6 +46,7 @@ export function hardwareOf({ figures, leftOut }: MachineFigures, machine: Hardwa
             cache, groupHeads: figure.groupHeads, bytesPerSecond: take(`${path}.attention.decode.${cache}.${figure.groupHeads}`, figure),
           })),
         ),
+        ...rowHeads(find('attention-short', on), decode.find(({ kind, groupHeads }) => kind === 'f16' && groupHeads === 1)),
       },
     };
   };
@@ -87,6 +94,13 @@ export function hardwareOf({ figures, leftOut }: MachineFigures, machine: Hardwa
     spread,
     ...(leftOut.length > 0 && { leftOut: Object.fromEntries(leftOut.map(({ what, reason }) => [what, reason.slice(0, 4000)])) }),
   };
+}
+
+/** What attention of a token takes for a head beside reading: of a page of keys and values what is not their bytes. */
+function rowHeads(short: MachineFigure | undefined, long: MachineFigure | undefined): { readonly rowHeadsPerSecond?: number } {
+  if (!short || !long) return {};
+  const seconds = 1 / short.perSecond - (short.tokens * PAGE_BYTES_A_TOKEN) / long.perSecond;
+  return seconds > 0 ? { rowHeadsPerSecond: round(1 / seconds) } : {};
 }
 
 interface OtherSet {

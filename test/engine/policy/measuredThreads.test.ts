@@ -51,7 +51,7 @@ describe('speeds on fewer threads than were measured', () => {
 });
 
 describe('attention of single tokens by kind of cache', () => {
-  const seconds = (more: Partial<ComputeSetting>): number => decodeAttentionSeconds({ ...tabled, ...more }, 1e6);
+  const seconds = (more: Partial<ComputeSetting>): number => decodeAttentionSeconds({ ...tabled, ...more }, 1e6, 1);
   const bytes = 1e6 * 2 * shape.kvHeads * shape.headDim * 2;
 
   test('takes the measured kind, with what dequantising costs in it', () => {

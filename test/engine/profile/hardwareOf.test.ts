@@ -1,13 +1,14 @@
 import { describe, expect, test } from '@jest/globals';
 import type { MachineFigure, MachineFigures } from '../../../src/bindings/Addon.js';
 import { parseHardware } from '../../../src/engine/policy/HardwareProfile.js';
+import { matmulFlopsPerSecond } from '../../../src/engine/policy/spillway/computeSeconds.js';
 import { hardwareOf } from '../../../src/engine/profile/hardwareOf.js';
 
 const MACHINE = { processorName: 'AMD EPYC', processors: 4, memoryBytes: 2 ** 33, instructionSet: 'avx2' };
 const MEMORY = { gpuBytes: 0, cpuBytes: 2 ** 32, diskBytes: 1e11 };
 
 const figure = (what: MachineFigure['what'], perSecond: number, more: Partial<MachineFigure> = {}): MachineFigure => ({
-  what, perSecond, kind: '', instructionSet: '', threads: 0, tokens: 0, groupHeads: 0, requestBytes: 0, depth: 0, spread: 0.125, samples: 9, ...more,
+  what, perSecond, kind: '', instructionSet: '', threads: 0, tokens: 0, inputs: 0, groupHeads: 0, requestBytes: 0, depth: 0, spread: 0.125, samples: 9, ...more,
 });
 
 /** All that the addon measures, with four threads, one, and one other instruction set. */
@@ -47,6 +48,28 @@ describe('what was measured, as a hardware profile', () => {
     expect(profile.cpu.matmul).toHaveLength(8);
     expect(profile.cpu.matmul).toContainEqual({ weights: 'q8', tokens: 64, flopsPerSecond: 1.28e11 });
     expect(profile.diskRequests).toContainEqual({ operation: 'readPages', requestBytes: 2 ** 16, depth: 8, bytesPerSecond: 2e9 });
+  });
+
+  test('products of short inputs are points of their own', () => {
+    const short = figures().figures.filter(({ what }) => what === 'matmul').map((each) => ({ ...each, inputs: 576, perSecond: each.perSecond / 2 }));
+    const long = figures().figures.map((each) => (each.what === 'matmul' ? { ...each, inputs: 4096 } : each));
+    const profile = parseHardware(hardwareOf({ figures: [...long, ...short], leftOut: [] }, MACHINE, MEMORY), 'measured');
+    expect(profile.cpu.matmul).toContainEqual({ weights: 'q8', tokens: 64, flopsPerSecond: 1.28e11 });
+    expect(profile.cpu.matmul).toContainEqual({ weights: 'q8', tokens: 64, inputs: 576, flopsPerSecond: 6.4e10 });
+    expect(profile.spread).toMatchObject({ 'cpu.matmul.q4.64': 0.125, 'cpu.matmul.q4.64.576': 0.125 });
+    const speed = (inputs: number, tokens = 64): number => matmulFlopsPerSecond(profile.cpu, 'q8', tokens, inputs) / 1e10;
+    expect([speed(100), speed(576), speed(4096), speed(11_008)]).toEqual([6.4, 6.4, 12.8, 12.8].map((rate) => expect.closeTo(rate)));
+    // Half way between, by the logarithms.
+    expect(speed(Math.sqrt(576 * 4096))).toBeCloseTo(6.4 * Math.SQRT2);
+  });
+
+  test('what a row and head take in attention is what a short context takes beside its bytes', () => {
+    const { figures: all } = figures();
+    // 32 tokens of 512 bytes at 10 GB/s take 1.6384 us.
+    const short = figure('attention-short', 1 / (1.6384e-6 + 0.5e-6), { instructionSet: 'avx2', threads: 4, tokens: 32, kind: 'f16', groupHeads: 1 });
+    expect(hardwareOf({ figures: [...all, short], leftOut: [] }, MACHINE, MEMORY).cpu.attention.rowHeadsPerSecond).toBeCloseTo(2e6, -3);
+    const fast = { ...short, perSecond: 1e9 };
+    expect(hardwareOf({ figures: [...all, fast], leftOut: [] }, MACHINE, MEMORY).cpu.attention).not.toHaveProperty('rowHeadsPerSecond');
   });
 
   test('dequantising costs what attention over quantised caches takes longer, and next to nothing where it does not', () => {

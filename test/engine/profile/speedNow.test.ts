@@ -6,7 +6,7 @@ import type { MachineFigure } from '../../../src/bindings/Addon.js';
 import { CPU_MACHINE } from '../policy/support/hardware.js';
 
 const figure = (what: MachineFigure['what'], perSecond: number, tokens = 0): MachineFigure => ({
-  what, perSecond, tokens, kind: what === 'matmul' ? 'q4' : '', instructionSet: '', threads: CPU_MACHINE.cpu.threads, groupHeads: 0, requestBytes: 0, depth: 0, spread: 0, samples: 3,
+  what, perSecond, tokens, inputs: 0, kind: what === 'matmul' ? 'q4' : '', instructionSet: '', threads: CPU_MACHINE.cpu.threads, groupHeads: 0, requestBytes: 0, depth: 0, spread: 0, samples: 3,
 });
 
 describe('how fast the machine is now', () => {

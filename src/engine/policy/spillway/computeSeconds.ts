@@ -1,4 +1,4 @@
-import type { ComputeProfile, MatmulWeights } from '../HardwareProfile.js';
+import { LONG_INPUTS, type ComputeProfile, type MatmulWeights } from '../HardwareProfile.js';
 import { PAGE_TOKENS } from '../../reserves.js';
 import { attentionElements, bitsOf, cacheValues, feedForwardElements, type ModelShape } from '../ModelShape.js';
 import type { Compression } from '../Policy.js';
@@ -41,15 +41,24 @@ const STAND_INS: Readonly<Record<MatmulWeights, readonly MatmulWeights[]>> = {
 };
 
 /**
- * Operations a second of a product with `tokens` rows: the measured points joined by straight lines between the logarithms. Below the first point
- * reading the weights takes all the time, which does not depend on the rows; beyond the last one the speed stays.
+ * Operations a second of a product with `tokens` rows and weights of so many inputs: the measured points joined by straight lines between the logarithms.
+ * Below the first point reading the weights takes all the time, which does not depend on the rows; beyond the last one the speed stays.
  */
-export function matmulFlopsPerSecond({ matmul }: Pick<ComputeProfile, 'matmul'>, kind: MatmulWeights, tokens: number): number {
+export function matmulFlopsPerSecond({ matmul }: Pick<ComputeProfile, 'matmul'>, kind: MatmulWeights, tokens: number, inputs = LONG_INPUTS): number {
   const measured = STAND_INS[kind].find((each) => matmul.some(({ weights }) => weights === each));
-  const points = matmul.filter(({ weights }) => weights === measured).sort((a, b) => a.tokens - b.tokens);
+  const points = matmul.filter(({ weights }) => weights === measured);
+  const long = between(points.filter((point) => point.inputs === undefined), tokens);
+  const least = Math.min(...points.map((point) => point.inputs ?? Infinity));
+  if (inputs >= LONG_INPUTS || least === Infinity) return long ?? 1;
+  const short = between(points.filter((point) => point.inputs === least), tokens) ?? 1;
+  return short * ((long ?? short) / short) ** Math.max(0, Math.log(inputs / least) / Math.log(LONG_INPUTS / least));
+}
+
+function between(measured: ComputeProfile['matmul'], tokens: number): number | undefined {
+  const points = [...measured].sort((a, b) => a.tokens - b.tokens);
   const above = points.findIndex((point) => point.tokens >= tokens);
   const [high, low] = [points[above], points[above - 1]];
-  if (high === undefined) return points.at(-1)?.flopsPerSecond ?? 1;
+  if (high === undefined) return points.at(-1)?.flopsPerSecond;
   if (low === undefined) return (high.flopsPerSecond * tokens) / high.tokens;
   const part = Math.log(tokens / low.tokens) / Math.log(high.tokens / low.tokens);
   return low.flopsPerSecond * (high.flopsPerSecond / low.flopsPerSecond) ** part;
@@ -67,11 +76,11 @@ export function rateOnThreads(all: number, one: number | undefined, threads: num
   return single * (all / single) ** (Math.log(threads) / Math.log(measured));
 }
 
-/** Seconds of a product of `tokens` rows with `elements` weights. */
-function matmulSeconds({ on, threads = on.threads }: ComputeSetting, kind: MatmulWeights, elements: number, tokens: number): number {
+/** Seconds of products of `tokens` rows with weights of `inputs` by `outputs`. */
+function matmulSeconds({ on, threads = on.threads }: ComputeSetting, kind: MatmulWeights, inputs: number, outputs: number, tokens: number): number {
   if (tokens <= 0) return 0;
-  const one = on.oneThread && matmulFlopsPerSecond(on.oneThread, kind, tokens);
-  return (2 * elements * tokens) / rateOnThreads(matmulFlopsPerSecond(on, kind, tokens), one, threads, on.threads);
+  const one = on.oneThread && matmulFlopsPerSecond(on.oneThread, kind, tokens, inputs);
+  return (2 * inputs * outputs * tokens) / rateOnThreads(matmulFlopsPerSecond(on, kind, tokens, inputs), one, threads, on.threads);
 }
 
 /** On a CPU whose row operations were not measured, queries, keys and values are gone over so often: rounded, scaled, rotated, stored as pages are laid out. */
@@ -84,7 +93,7 @@ export function projectSeconds(setting: ComputeSetting, tokens: number): number 
   const kind = matmulKind(shape, setting.compressWeights);
   const projected = (heads + 2 * kvHeads) * headDim;
   const quantise = setting.compressCache === 'none' ? 0 : (tokens * cacheValues(shape)) / on.quantiseValuesPerSecond;
-  return matmulSeconds(setting, kind, hiddenSize * headDim * (heads + 2 * kvHeads), tokens) + rowSeconds(setting, tokens, {
+  return matmulSeconds(setting, kind, hiddenSize, headDim * (heads + 2 * kvHeads), tokens) + rowSeconds(setting, tokens, {
     operations: 2 * hiddenSize + 2 * projected,
     passes: 4 * hiddenSize + (setting.isCpu ? PROJECTED_TIMES * projected : 2 * heads * headDim),
   }) + quantise;
@@ -93,11 +102,13 @@ export function projectSeconds(setting: ComputeSetting, tokens: number): number 
 /** Output product, residual sums, feed-forward block. Of a mixture every expert has its share of the tokens. */
 export function finishSeconds(setting: ComputeSetting, tokens: number): number {
   const { shape } = setting;
-  const { hiddenSize, heads, headDim, feedForwardSize, experts } = shape;
+  const { hiddenSize, heads, headDim, feedForwardSize, feedForwardMatrices, experts } = shape;
   const kind = matmulKind(shape, setting.compressWeights);
-  const out = matmulSeconds(setting, kind, hiddenSize * heads * headDim, tokens);
+  const out = matmulSeconds(setting, kind, heads * headDim, hiddenSize, tokens);
   const used = experts ? Math.min(experts.count, tokens * experts.perToken) : 1;
-  const inner = experts ? used * matmulSeconds(setting, kind, feedForwardElements(shape), (tokens * experts.perToken) / used) : matmulSeconds(setting, kind, feedForwardElements(shape), tokens);
+  const each = experts ? (tokens * experts.perToken) / used : tokens;
+  const up = matmulSeconds(setting, kind, hiddenSize, (feedForwardMatrices - 1) * feedForwardSize, each);
+  const inner = used * (up + matmulSeconds(setting, kind, feedForwardSize, hiddenSize, each));
   const forward = feedForwardSize * (experts?.perToken ?? 1);
   return out + inner + rowSeconds(setting, tokens, { operations: 5 * hiddenSize + 2 * forward, passes: 8 * hiddenSize + 4 * forward });
 }
@@ -114,8 +125,15 @@ function decodeBytesPerSecond({ decode = [] }: ComputeProfile['attention'], cach
   return low.bytesPerSecond * (high.bytesPerSecond / low.bytesPerSecond) ** part;
 }
 
-/** Attention of rows that decode: bounded by reading their keys and values, which become floats again where they are compressed. */
-export function decodeAttentionSeconds({ on, shape, threads = on.threads, compressCache }: ComputeSetting, keys: number): number {
+/** Attention of `rows` that decode: bounded by reading their keys and values, which become floats again where they are compressed, and by what each row takes beside. */
+export function decodeAttentionSeconds(setting: ComputeSetting, keys: number, rows: number): number {
+  const { on: { attention, oneThread, threads: measured }, shape, threads = measured } = setting;
+  const { rowHeadsPerSecond } = attention;
+  const beside = rowHeadsPerSecond === undefined ? 0 : (rows * shape.heads) / rateOnThreads(rowHeadsPerSecond, oneThread?.attention.rowHeadsPerSecond, threads, measured);
+  return keysSeconds(setting, keys) + beside;
+}
+
+function keysSeconds({ on, shape, threads = on.threads, compressCache }: ComputeSetting, keys: number): number {
   const { attention, oneThread } = on;
   const values = keys * cacheValues(shape);
   const groupHeads = shape.heads / shape.kvHeads;
@@ -138,7 +156,7 @@ export function prefillAttentionSeconds({ on, shape, threads = on.threads, isCpu
 export function headSeconds(setting: ComputeSetting, rows: number): number {
   const { on, shape } = setting;
   const { hiddenSize, vocabularySize } = shape;
-  return matmulSeconds(setting, matmulKind({ weightType: shape.headWeightType ?? shape.weightType }, 'none'), hiddenSize * vocabularySize, rows) + (rows * vocabularySize) / on.sampleLogitsPerSecond;
+  return matmulSeconds(setting, matmulKind({ weightType: shape.headWeightType ?? shape.weightType }, 'none'), hiddenSize, vocabularySize, rows) + (rows * vocabularySize) / on.sampleLogitsPerSecond;
 }
 
 /** Norms, rounding, rotations, activation functions, sums: by their measured speed, or as floats that are read and written so often. Both a token. */

@@ -52,7 +52,7 @@ export function layerQueues(setting: BlockSetting, sizes: Sizes, { squares, load
   // What runs before this one taught of such squares.
   const corrected = computeFactor(corrections, matmulKind(shape, block.compressWeights), load);
   const perSquare = corrected * (projectSeconds(on, tokens) + finishSeconds(on, tokens) + prefillAttentionSeconds(on, load.promptKeys, load.promptTokens) + parts + ends);
-  const attend = corrected * squares * decodeAttentionSeconds(on, load.decodeKeys);
+  const attend = corrected * squares * decodeAttentionSeconds(on, load.decodeKeys, load.decodeRows);
   const rates = diskRates(hardware, sizes.pageBytes / shape.layers);
   const disk = {
     'disk-read': { wn: w / rates.read, cn: context / rates.readPages, hn: hidden / rates.read },
@@ -75,7 +75,7 @@ export function layerQueues(setting: BlockSetting, sizes: Sizes, { squares, load
   }
   const dequantise = block.compressWeights === 'none' ? 0 : layerElements(shape) / gpu.on.dequantiseValuesPerSecond;
   const host = block.cpuAttention;
-  const onCpu = squares * (decodeAttentionSeconds(cpu, load.decodeKeys) + (load.decodeKeys > 0 ? cpu.on.taskSeconds : 0));
+  const onCpu = squares * (decodeAttentionSeconds(cpu, load.decodeKeys, load.decodeRows) + (load.decodeKeys > 0 ? cpu.on.taskSeconds : 0));
   const gpuCompute: Affine = host ? { constant: squares * perSquare + dequantise, cg: attend } : { constant: squares * perSquare + dequantise, cg: attend, cc: attend, cn: attend };
   const cpuCompute: Affine = host ? { cc: onCpu, cn: onCpu } : {};
   // With attention on the CPU, queries (with the new keys and values) go down and outputs come up.

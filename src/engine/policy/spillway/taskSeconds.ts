@@ -33,11 +33,13 @@ export function taskSeconds(setting: BlockSetting, placement: PlacementShares): 
     if (name === 'load_cache' && queue === 'disk-read') return bytes / disk.readPages;
     if (name === 'store_cache' && queue === 'disk-write') return bytes / disk.writePages;
     if (name !== 'compute') return bytes / (rates[queue] ?? Infinity);
-    let [tokens, decodeKeys, promptKeys, promptTokens, sampled] = [0, 0, 0, 0, 0];
+    let [tokens, decodeRows, decodeKeys, promptKeys, promptTokens, sampled] = [0, 0, 0, 0, 0, 0];
     for (const range of rows) {
       tokens += range.tokens;
-      if (range.tokens === 1 && range.firstPosition > 0 && range.head === 'sample') decodeKeys += range.firstPosition + 1;
-      else {
+      if (range.tokens === 1 && range.firstPosition > 0 && range.head === 'sample') {
+        decodeRows++;
+        decodeKeys += range.firstPosition + 1;
+      } else {
         promptKeys += range.tokens * range.firstPosition + (range.tokens * (range.tokens + 1)) / 2;
         promptTokens += range.tokens;
       }
@@ -48,7 +50,7 @@ export function taskSeconds(setting: BlockSetting, placement: PlacementShares): 
     if (part === 'finish') return corrected * (partSeconds(on, part) + finishSeconds(on, tokens));
     if (part === 'head') return corrected * (partSeconds(on, part) + headSeconds(on, sampled));
     if (part !== 'attend') return corrected * partSeconds(on, 'embed');
-    const host = onCpu > 0 && decodeKeys > 0 ? onCpu * (decodeAttentionSeconds(cpu, decodeKeys) + cpu.on.taskSeconds) : 0;
-    return corrected * (partSeconds(on, part) + prefillAttentionSeconds(on, promptKeys, promptTokens) + (1 - onCpu) * decodeAttentionSeconds(on, decodeKeys)) + host;
+    const host = onCpu > 0 && decodeKeys > 0 ? onCpu * (decodeAttentionSeconds(cpu, decodeKeys, decodeRows) + cpu.on.taskSeconds) : 0;
+    return corrected * (partSeconds(on, part) + prefillAttentionSeconds(on, promptKeys, promptTokens) + (1 - onCpu) * decodeAttentionSeconds(on, decodeKeys, decodeRows)) + host;
   };
 }
