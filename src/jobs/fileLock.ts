@@ -33,7 +33,7 @@ export function acquireFileLock(path: string, what: string): FileLock {
   const self: LockHolder = { pid: process.pid, machine: machineName(), started: startOf(process.pid) ?? '', nonce: randomBytes(8).toString('hex') };
   for (let attempt = 0; attempt < 5; attempt += 1) {
     try {
-      writeFileSync(path, JSON.stringify(self), { flag: 'wx' });
+      createWhole(path, JSON.stringify(self), self.nonce);
       return heldLock(path, self);
     } catch (error) {
       if (fileErrorCode(error) !== 'EEXIST') {
@@ -53,6 +53,21 @@ export function acquireFileLock(path: string, what: string): FileLock {
     removeStale(path, content);
   }
   throw new UsageError(`${what} is in use: other processes keep taking ${path}`);
+}
+
+/** Creates a file that nobody finds without its content, even if this process is killed meanwhile. @throws the system's error, EEXIST if the file is there */
+function createWhole(path: string, content: string, nonce: string): void {
+  const made = `${path}.${process.pid}-${nonce}`;
+  writeFileSync(made, content, { flag: 'wx' });
+  try {
+    linkSync(made, path);
+  } catch (error) {
+    if (fileErrorCode(error) === 'EEXIST') throw error;
+    // A file system without links.
+    writeFileSync(path, content, { flag: 'wx' });
+  } finally {
+    unlinkSync(made);
+  }
 }
 
 function heldLock(path: string, self: LockHolder): FileLock {
