@@ -6,6 +6,7 @@ import type { PlacementShares } from '../policy/Placement.js';
 import { matmulKind } from '../policy/spillway/computeSeconds.js';
 import { BETWEEN_SQUARES, NOT_OVERLAPPED } from '../policy/spillway/queues.js';
 import { taskSeconds } from '../policy/spillway/taskSeconds.js';
+import { tokensByPhase } from '../schedules/Square.js';
 import { Undisturbed } from './Undisturbed.js';
 
 /** A wait of more than so many times what the model expects is for rows, or for whoever takes results: not the machine's. */
@@ -111,13 +112,10 @@ export class WorkLedger {
   private batchOf(rows: Task['rows']): BatchWork {
     let batch = this.batches.get(rows);
     if (!batch) {
-      let [decodeRows, tokens] = [0, 0];
-      for (const range of rows) {
-        tokens += range.tokens;
-        if (range.tokens === 1 && range.firstPosition > 0 && range.head === 'sample') decodeRows++;
-      }
+      const { prompt, decode } = tokensByPhase(rows);
+      const tokens = prompt + decode;
       const kind = (phase: Phase): string => computeKind(phase, this.weights, tokens);
-      batch = { promptShare: 1 - decodeRows / Math.max(1, tokens), prefill: kind('prefill'), decode: kind('decode'), seconds: new Map() };
+      batch = { promptShare: 1 - decode / Math.max(1, tokens), prefill: kind('prefill'), decode: kind('decode'), seconds: new Map() };
       this.batches.set(rows, batch);
     }
     return batch;

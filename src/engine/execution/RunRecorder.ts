@@ -1,5 +1,6 @@
 import type { Progress, RunStats, TraceEvent } from '../../RunStats.js';
 import type { RunTotals } from '../predictRun.js';
+import { tokensByPhase } from '../schedules/Square.js';
 import { residentPeakBytes } from './residentPeakBytes.js';
 import { QUEUE_NAMES, type QueueName, type TaskEvent } from './Task.js';
 
@@ -46,7 +47,7 @@ export class RunRecorder {
   /** The latest end of a task: the time of what is reckoned between tasks, on the device's clock. */
   private lastEnd = 0;
   private readonly rates: { at: number; tokens: number }[] = [];
-  private readonly shares = new WeakMap<object, { prompt: number; decode: number }>();
+  private readonly shares = new WeakMap<object, ReturnType<typeof tokensByPhase>>();
   private readonly tracedBytes = new Map<string, number>();
 
   constructor(private readonly setup: RecorderSetup) {
@@ -167,16 +168,9 @@ export class RunRecorder {
   }
 
   /** How a task's tokens divide into prompt and decode; squares of one pass and slot share the rows, so this is computed once for all layers. */
-  private shareOf({ rows }: TaskEvent['task']): { prompt: number; decode: number } {
+  private shareOf({ rows }: TaskEvent['task']): ReturnType<typeof tokensByPhase> {
     let share = this.shares.get(rows);
-    if (!share) {
-      share = { prompt: 0, decode: 0 };
-      for (const { tokens, firstPosition, head } of rows) {
-        if (tokens === 1 && firstPosition > 0 && head === 'sample') share.decode++;
-        else share.prompt += tokens;
-      }
-      this.shares.set(rows, share);
-    }
+    if (!share) this.shares.set(rows, (share = tokensByPhase(rows)));
     return share;
   }
 

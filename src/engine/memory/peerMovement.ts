@@ -1,4 +1,4 @@
-import { layerBounds, squareTokens, type Grid, type RowRange, type Square } from '../schedules/Square.js';
+import { layerBounds, mayBeSampled, squareTokens, type Grid, type Square } from '../schedules/Square.js';
 import type { Tier } from '../execution/Task.js';
 import type { Move, Movement } from './movement.js';
 
@@ -31,9 +31,4 @@ export function peerMovement(inner: Movement, grid: Pick<Grid, 'layers' | 'part'
       return samples ? [] : send(tokenBytes * squareTokens(square));
     },
   };
-}
-
-/** Whether the range is a token that an earlier pass sampled; the last token of a prompt, in a chunk of its own, looks the same. */
-function mayBeSampled({ firstPosition, tokens, head }: RowRange): boolean {
-  return tokens === 1 && firstPosition > 0 && head === 'sample';
 }

@@ -59,3 +59,18 @@ export function squareTokens(square: Pick<Square, 'rows'>): number {
   for (const range of square.rows) tokens += range.tokens;
   return tokens;
 }
+
+/** Whether the range is a token that an earlier pass sampled; the last token of a prompt, in a chunk of its own, looks the same. */
+export function mayBeSampled({ firstPosition, tokens, head }: { readonly firstPosition: number; readonly tokens: number; readonly head: string }): boolean {
+  return tokens === 1 && firstPosition > 0 && head === 'sample';
+}
+
+/** How the tokens of rows divide into those of prompts and those that decode. */
+export function tokensByPhase(rows: readonly RowRange[]): { readonly prompt: number; readonly decode: number } {
+  const counts = { prompt: 0, decode: 0 };
+  for (const range of rows) {
+    if (mayBeSampled(range)) counts.decode++;
+    else counts.prompt += range.tokens;
+  }
+  return counts;
+}

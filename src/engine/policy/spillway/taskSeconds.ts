@@ -1,5 +1,6 @@
 import type { BlockSetting } from '../CostModel.js';
 import { computeFactor } from '../corrections/computeFactor.js';
+import { mayBeSampled } from '../../schedules/Square.js';
 import type { PlacementShares } from '../Placement.js';
 import { decodeAttentionSeconds, finishSeconds, headSeconds, matmulKind, partSeconds, prefillAttentionSeconds, projectSeconds } from './computeSeconds.js';
 import { diskRates } from './diskRates.js';
@@ -36,7 +37,7 @@ export function taskSeconds(setting: BlockSetting, placement: PlacementShares): 
     let [tokens, decodeRows, decodeKeys, promptKeys, promptTokens, sampled] = [0, 0, 0, 0, 0, 0];
     for (const range of rows) {
       tokens += range.tokens;
-      if (range.tokens === 1 && range.firstPosition > 0 && range.head === 'sample') {
+      if (mayBeSampled(range)) {
         decodeRows++;
         decodeKeys += range.firstPosition + 1;
       } else {
@@ -45,7 +46,7 @@ export function taskSeconds(setting: BlockSetting, placement: PlacementShares): 
       }
       if (range.head !== 'none') sampled++;
     }
-    const corrected = computeFactor(corrections, weights, { promptTokens, decodeRows: tokens - promptTokens });
+    const corrected = computeFactor(corrections, weights, { promptTokens, decodeRows });
     if (part === 'project') return corrected * (partSeconds(on, part) + projectSeconds(on, tokens));
     if (part === 'finish') return corrected * (partSeconds(on, part) + finishSeconds(on, tokens));
     if (part === 'head') return corrected * (partSeconds(on, part) + headSeconds(on, sampled));
