@@ -89,13 +89,7 @@ void checkSteadyState(const DecoderSpec& spec) {
 
 TEST(SteadyState, APassOfAGatedModelTakesNoMemory) { checkSteadyState(smallSpec()); }
 
-TEST(SteadyState, APassOfAMixtureOfExpertsTakesNoMemory) {
-  DecoderSpec spec = smallSpec();
-  spec.feedForward = FeedForwardKind::Experts;
-  spec.experts = 4;
-  spec.expertsPerToken = 2;
-  checkSteadyState(spec);
-}
+TEST(SteadyState, APassOfAMixtureOfExpertsTakesNoMemory) { checkSteadyState(mixtureSpec(4, 2)); }
 
 }  // namespace
 }  // namespace spillway

@@ -68,13 +68,7 @@ void checkIndependence(const DecoderSpec& spec) {
 
 TEST(Company, ChangesNoBitOfALlama) { checkIndependence(smallSpec()); }
 
-TEST(Company, ChangesNoBitOfAMixture) {
-  DecoderSpec spec = smallSpec();
-  spec.feedForward = FeedForwardKind::Experts;
-  spec.experts = 6;
-  spec.expertsPerToken = 3;
-  checkIndependence(spec);
-}
+TEST(Company, ChangesNoBitOfAMixture) { checkIndependence(mixtureSpec(6, 3)); }
 
 TEST(Company, ChangesNoBitOfAWindowedSandwich) {
   DecoderSpec spec = smallSpec();

@@ -41,6 +41,14 @@ inline DecoderSpec smallSpec() {
   return spec;
 }
 
+inline DecoderSpec mixtureSpec(uint32_t experts, uint32_t expertsPerToken) {
+  DecoderSpec spec = smallSpec();
+  spec.feedForward = FeedForwardKind::Experts;
+  spec.experts = experts;
+  spec.expertsPerToken = expertsPerToken;
+  return spec;
+}
+
 class TinyModel {
  public:
   explicit TinyModel(const DecoderSpec& spec, bool optional = true, unsigned seed = 1) : spec(spec), random_(seed), optional_(optional) {

@@ -200,11 +200,7 @@ TEST_F(RuntimeRules, TheLargestSquareFitsTheScratch) {
     EXPECT_NE(tiny.pass(ranges), nullptr);
   };
   for (size_t rows : {1, 16}) largest(model_.options(), rows);
-  DecoderSpec mixture = smallSpec();
-  mixture.feedForward = FeedForwardKind::Experts;
-  mixture.experts = 2;
-  mixture.expertsPerToken = 2;
-  const TinyModel experts(mixture);
+  const TinyModel experts(mixtureSpec(2, 2));
   for (size_t rows : {1, 16}) largest(experts.options(), rows);
 }
 
