@@ -1,6 +1,7 @@
+import { neighbours } from '../neighbours.js';
 import { stepsBetween, type Corrections, type Phase } from './workKinds.js';
 
-/** Natural logarithms of what is known of one phase and kind of weights, by tokens of a square, the fewest first. */
+/** Natural logarithms of what is known of one phase and kind of weights, by tokens of a square. */
 type Curve = readonly { readonly tokens: number; readonly log: number }[];
 
 /** Costing a plan asks for the same corrections many times. */
@@ -13,7 +14,7 @@ function curveOf(corrections: Corrections, phase: Phase, weights: string): Curve
   let curve = known.get(prefix);
   if (!curve) {
     curve = Object.entries(corrections).filter(([kind]) => kind.startsWith(prefix))
-      .map(([kind, factor]) => ({ tokens: Number(kind.slice(prefix.length)), log: Math.log(factor) })).sort((a, b) => a.tokens - b.tokens);
+      .map(([kind, factor]) => ({ tokens: Number(kind.slice(prefix.length)), log: Math.log(factor) }));
     known.set(prefix, curve);
   }
   return curve;
@@ -21,12 +22,10 @@ function curveOf(corrections: Corrections, phase: Phase, weights: string): Curve
 
 /** Between two sizes that were seen, what lies between; beyond the last of them half as much with every step, as it says less and less. */
 function logAt(curve: Curve, tokens: number): number {
-  const above = curve.findIndex((point) => point.tokens >= tokens);
-  const [high, low] = [curve[above] ?? curve.at(-1), curve[above - 1]];
-  if (high === undefined) return 0;
-  if (low === undefined) return high.log * 0.5 ** Math.abs(stepsBetween(tokens, high.tokens));
-  const part = Math.log(tokens / low.tokens) / Math.log(high.tokens / low.tokens);
-  return low.log + (high.log - low.log) * part;
+  const { low, high, part } = neighbours(curve, (point) => point.tokens, tokens);
+  if (low !== undefined && high !== undefined) return low.log + (high.log - low.log) * part;
+  const last = high ?? low;
+  return last === undefined ? 0 : last.log * 0.5 ** Math.abs(stepsBetween(tokens, last.tokens));
 }
 
 /**

@@ -1,6 +1,7 @@
 import { LONG_INPUTS, type ComputeProfile, type MatmulWeights } from '../HardwareProfile.js';
 import { PAGE_TOKENS } from '../../reserves.js';
 import { attentionElements, bitsOf, cacheValues, feedForwardElements, type ModelShape } from '../ModelShape.js';
+import { neighbours } from '../neighbours.js';
 import type { Compression } from '../Policy.js';
 
 /** How a processor computes for a policy. */
@@ -55,12 +56,9 @@ export function matmulFlopsPerSecond({ matmul }: Pick<ComputeProfile, 'matmul'>,
 }
 
 function between(measured: ComputeProfile['matmul'], tokens: number): number | undefined {
-  const points = [...measured].sort((a, b) => a.tokens - b.tokens);
-  const above = points.findIndex((point) => point.tokens >= tokens);
-  const [high, low] = [points[above], points[above - 1]];
-  if (high === undefined) return points.at(-1)?.flopsPerSecond;
+  const { low, high, part } = neighbours(measured, (point) => point.tokens, tokens);
+  if (high === undefined) return low?.flopsPerSecond;
   if (low === undefined) return (high.flopsPerSecond * tokens) / high.tokens;
-  const part = Math.log(tokens / low.tokens) / Math.log(high.tokens / low.tokens);
   return low.flopsPerSecond * (high.flopsPerSecond / low.flopsPerSecond) ** part;
 }
 
@@ -117,11 +115,8 @@ const CACHE_KIND = { none: 'f16', '8bit': 'q8', '4bit': 'q4' } as const;
 
 /** The measured speed for a kind of cache, joined between the numbers of query heads a head of keys and values; undefined where it was not measured. */
 function decodeBytesPerSecond({ decode = [] }: ComputeProfile['attention'], cache: Compression, groupHeads: number): number | undefined {
-  const points = decode.filter((point) => point.cache === CACHE_KIND[cache]).sort((a, b) => a.groupHeads - b.groupHeads);
-  const above = points.findIndex((point) => point.groupHeads >= groupHeads);
-  const [high, low] = [points[above] ?? points.at(-1), points[above - 1]];
-  if (high === undefined || low === undefined || above < 0) return high?.bytesPerSecond;
-  const part = Math.log(groupHeads / low.groupHeads) / Math.log(high.groupHeads / low.groupHeads);
+  const { low, high, part } = neighbours(decode.filter((point) => point.cache === CACHE_KIND[cache]), (point) => point.groupHeads, groupHeads);
+  if (high === undefined || low === undefined) return (high ?? low)?.bytesPerSecond;
   return low.bytesPerSecond * (high.bytesPerSecond / low.bytesPerSecond) ** part;
 }
 
