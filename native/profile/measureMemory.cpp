@@ -31,20 +31,21 @@ class MemoryMeasurement final : public Measurement {
     const size_t half = bench.memoryBytes() / 2 / kChunk * kChunk;
     uint8_t* memory = bench.memory();
     bench.all().parallelFor(bench.memoryBytes() / kChunk, [&](size_t chunk, unsigned) { std::memset(memory + chunk * kChunk, static_cast<int>(chunk % 251), kChunk); });
-    ThreadPool* const pools[] = {&bench.all(), &bench.one()};
-    threads_ = bench.all().threads();
-    for (size_t i = 0; i < (threads_ > 1 ? 2 : 1); i++) {
+    settings_ = bench.settings(false);
+    for (size_t i = 0; i < settings_.size(); i++) {
+      ThreadPool& pool = *settings_[i].pool;
       const size_t bytes = 2 * half;
       bench.sample(reads_[i], kSeconds, 2, [&] {
         return timed([&] {
-                 std::vector<uint64_t> sums(pools[i]->threads() * kLine);
-                 pools[i]->parallelFor(bytes / kChunk, [&](size_t chunk, unsigned worker) { sums[worker * kLine] += sumOf(memory + chunk * kChunk, kChunk); });
+                 std::vector<uint64_t> sums(pool.threads() * kLine);
+                 pool.parallelFor(bytes / kChunk, [&](size_t chunk, unsigned worker) { sums[worker * kLine] += sumOf(memory + chunk * kChunk, kChunk); });
                  for (const uint64_t sum : sums) sum_ += sum;
                }) /
                static_cast<double>(bytes);
       });
+      if (bench.options().speedOnly) continue;
       bench.sample(copies_[i], kSeconds, 2, [&] {
-        return timed([&] { pools[i]->parallelFor(half / kChunk, [&](size_t chunk, unsigned) { std::memcpy(memory + half + chunk * kChunk, memory + chunk * kChunk, kChunk); }); }) /
+        return timed([&] { pool.parallelFor(half / kChunk, [&](size_t chunk, unsigned) { std::memcpy(memory + half + chunk * kChunk, memory + chunk * kChunk, kChunk); }); }) /
                static_cast<double>(half);
       });
     }
@@ -52,12 +53,13 @@ class MemoryMeasurement final : public Measurement {
   }
 
   void report(MachineFigures& into) const override {
-    for (size_t i = 0; i < (threads_ > 1 ? 2 : 1); i++) {
+    for (size_t i = 0; i < settings_.size(); i++) {
       for (const bool read : {true, false}) {
         const Samples& samples = read ? reads_[i] : copies_[i];
+        if (samples.count() == 0) continue;
         Figure figure;
         figure.what = read ? "memory-read" : "memory-copy";
-        figure.threads = i == 0 ? threads_ : 1;
+        figure.threads = settings_[i].pool->threads();
         samples.describe(figure);
         into.figures.push_back(figure);
       }
@@ -66,8 +68,8 @@ class MemoryMeasurement final : public Measurement {
 
  private:
   static constexpr size_t kLine = 8;  // words: each thread's sum has a cache line of its own
-  unsigned threads_ = 1;
-  Samples reads_[2], copies_[2];
+  std::vector<ComputeSetting> settings_;
+  Samples reads_[2], copies_[2];  // by setting
   uint64_t sum_ = 0;
   volatile uint64_t sink_ = 0;  // what is read has to be of some use, or the compiler reads nothing
 };
