@@ -15,12 +15,18 @@ import { RESULTS, writeResults } from './lib/results.mjs';
 import { howItEnded, lastJson, runProcess } from './lib/runProcess.mjs';
 import { casesOf, gridOf, policyOf } from './policy/cases.mjs';
 import { correctionsAfter } from './policy/learned.mjs';
-import { choicesOf, errorsOf, policyReport } from './policy/report.mjs';
+import { attemptsOf, choicesOf, errorsOf, policyReport } from './policy/report.mjs';
 
 const RUNNER = fileURLToPath(new URL('policy/runOnce.mjs', import.meta.url));
 const MIB = 2 ** 20;
 /** What a process takes with no weights at all, heap and working memory included: on top of the share of the model that a cap leaves room for. */
 const PROCESS_BYTES = 240 * MIB;
+/** Where disk, products or memory are faster just after a run than just before, or slower, by more than this, the run was of no one machine: it is made again. */
+const SAME_SPEED = 1.2;
+/** So often at most. */
+const ATTEMPTS = 3;
+/** How often the chosen plan and the best of its grid run in turn, each, after both have run once. */
+const REPEATS = 2;
 /** Rows that a run has at least and at most. */
 const ROWS = [4, 2048];
 
@@ -88,13 +94,22 @@ async function planned(models, hardware) {
     .filter(({ name, model, grid = '' }) => values.only === undefined || `${model} ${grid} ${name}`.includes(values.only));
 }
 
-function keyOf({ model, grid = '', name, rows }) {
-  return [model, grid, name, rows].join('|');
+function keyOf({ model, grid = '', name, rows, repeat = 0 }) {
+  return [model, grid, name, rows, repeat].join('|');
+}
+
+/** The chosen plan and the best of its grid again, in turn: one run of each is decided by whichever spell the machine has just then. */
+function repeated(jobs, runs) {
+  return choicesOf(runs).flatMap(({ name, best }) => {
+    const ofThese = jobs.filter(({ model, grid }) => grid !== undefined && `${model} ${grid}` === name);
+    const pair = [ofThese.find(({ auto }) => auto), ofThese.find((job) => !job.auto && job.name === best)];
+    return Array.from({ length: REPEATS }, (_, index) => pair.map((job) => ({ ...job, repeat: index + 1 }))).flat();
+  });
 }
 
 /** The machine for the next run: as fast as it is now, and as the runs before it found it. */
 async function machineNow({ profile, runs }) {
-  const machineSpeed = await speedNow(profile.hardware, stopping);
+  const machineSpeed = await speedNow(profile.hardware, values.disk, stopping);
   const corrections = correctionsAfter(runs);
   return { machineSpeed, hardware: { ...atSpeed(profile.hardware, machineSpeed), ...(corrections && { corrections }) } };
 }
@@ -121,6 +136,27 @@ async function runOnce({ path, block, cpuMemory, rows, promptTokens, maxNewToken
   };
 }
 
+/** Whether the machine was another one after a run than before it. The disk counts where it was used. */
+function changedSpeed({ machineSpeed, queues }, after) {
+  const used = (queues['disk-read'] ?? 0) + (queues['disk-write'] ?? 0) > 0 ? ['memory', 'fewRows', 'manyRows', 'disk'] : ['memory', 'fewRows', 'manyRows'];
+  return used.some((name) => Math.abs(Math.log((after[name] ?? 1) / (machineSpeed[name] ?? 1))) > Math.log(SAME_SPEED));
+}
+
+/** One run, and again where the machine changed its speed meanwhile. What such attempts gave is kept beside the last one. */
+async function runSteadily(job, state) {
+  const attempts = [];
+  for (;;) {
+    const figures = await runOnce(job, await machineNow(state));
+    if (figures.failed !== undefined) return figures;
+    const speedAfter = await speedNow(state.profile.hardware, values.disk, stopping);
+    const changed = changedSpeed(figures, speedAfter);
+    if (!changed || attempts.length + 1 === ATTEMPTS) return { ...figures, speedAfter, changed, attempts };
+    const { measured, predicted, predictedAlone, machineSpeed } = figures;
+    attempts.push({ measured, predicted, predictedAlone, machineSpeed, speedAfter });
+    process.stderr.write(`${measured.toFixed(1)} tokens/s, but the machine changed its speed; again … `);
+  }
+}
+
 /** Under a cap, what the case says of the block stands, and weights are placed as they fit. */
 function openWeights({ schedule, batchSize, batches, compressCache, compressWeights, cache, activations }) {
   const shares = ({ cpu, disk }) => ({ cpu, disk });
@@ -141,20 +177,25 @@ async function main() {
   const state = await begin(stateFile);
   const { hardware } = state.profile;
   const jobs = await planned(models, hardware);
-  const known = new Set(state.runs.map(keyOf));
-  for (const [index, job] of jobs.entries()) {
-    if (known.has(keyOf(job))) continue;
-    process.stderr.write(`${index + 1} of ${jobs.length}: ${job.model}, ${job.grid === undefined ? '' : `${job.grid}: `}${job.name}, ${job.rows} rows … `);
-    const figures = await runOnce(job, await machineNow(state));
-    // Where the model lies is nobody's business.
-    state.runs.push({ ...job, path: undefined, ...figures });
-    process.stderr.write(figures.failed ?? `${figures.measured.toFixed(1)} tokens/s, predicted ${figures.predicted?.toFixed(1) ?? 'nothing'}, by the profile alone ${figures.predictedAlone?.toFixed(1) ?? 'nothing'}\n`);
-    writeFileSync(stateFile, JSON.stringify(state));
-  }
+  const runAll = async (list) => {
+    const known = new Set(state.runs.map(keyOf));
+    for (const [index, job] of list.entries()) {
+      if (known.has(keyOf(job))) continue;
+      process.stderr.write(`${index + 1} of ${list.length}: ${job.model}, ${job.grid === undefined ? '' : `${job.grid}: `}${job.name}, ${job.rows} rows … `);
+      const figures = await runSteadily(job, state);
+      // Where the model lies is nobody's business.
+      state.runs.push({ ...job, path: undefined, ...figures });
+      process.stderr.write(`${figures.failed ?? `${figures.measured.toFixed(1)} tokens/s, predicted ${figures.predicted?.toFixed(1) ?? 'nothing'}, by the profile alone ${figures.predictedAlone?.toFixed(1) ?? 'nothing'}`}\n`);
+      writeFileSync(stateFile, JSON.stringify(state));
+    }
+  };
+  await runAll(jobs);
+  await runAll(repeated(jobs, state.runs.filter(({ repeat }) => repeat === undefined)));
   const done = state.runs.filter(({ failed }) => failed === undefined);
+  const attempts = attemptsOf(done);
   const document = {
     date: new Date().toISOString().slice(0, 10), machine: describeMachine(availableParallelism()), quick: values.quick,
-    profile: state.profile, error: errorsOf(done), errorAlone: errorsOf(done, 'predictedAlone'), choices: choicesOf(state.runs), runs: state.runs,
+    profile: state.profile, error: errorsOf(done), errorAlone: errorsOf(done, 'predictedAlone'), errorOfAllAttempts: errorsOf(attempts), choices: choicesOf(state.runs), runs: state.runs,
   };
   writeResults(values.output, `policy-${document.date}${values.quick ? '-quick' : ''}`, document, policyReport(document));
   rmSync(stateFile);

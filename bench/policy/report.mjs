@@ -29,7 +29,12 @@ export function errorsOf(runs, which = 'predicted') {
   return { count: errors.length, median: median(sizes), ninetieth: quantile(sizes, 0.9), bias: median(errors) };
 }
 
-/** The chosen plan beside the best of its grid, for each situation. */
+/** All attempts at the runs, those that were made again too. */
+export function attemptsOf(runs) {
+  return runs.flatMap(({ attempts = [], ...run }) => [...attempts, run]);
+}
+
+/** The chosen plan beside the best of its grid, for each situation: medians where they ran several times. */
 export function choicesOf(runs) {
   const groups = groupBy(runs.filter(({ grid, measured }) => grid !== undefined && measured > 0), ({ model, grid }) => `${model} ${grid}`);
   return [...groups].flatMap(([name, of]) => {
@@ -39,7 +44,7 @@ export function choicesOf(runs) {
     const byBlock = groupBy(others, ({ name: block }) => block);
     const best = [...byBlock].map(([block, each]) => ({ block, measured: median(each.map(({ measured }) => measured)) })).sort((a, b) => b.measured - a.measured)[0];
     const measured = median(chosen.map((each) => each.measured));
-    return [{ name, chosen: chosen[0].policy, measured, best: best.block, bestMeasured: best.measured, share: measured / best.measured }];
+    return [{ name, chosen: chosen.at(-1).policy, measured, runs: chosen.length, best: best.block, bestMeasured: best.measured, share: measured / best.measured }];
   });
 }
 
@@ -50,11 +55,11 @@ export function policyReport({ date, machine, profile, runs, quick }) {
     `# Predicted and measured, ${date}`, '',
     `${machineInWords(machine)}. ${quick ? 'A quick look. ' : ''}Profile measured at ${profile.measuredAt}.`, '',
     `**${count} runs: the median error of predicted tokens/s is ${(100 * middle).toFixed(1)}%, the 90th percentile ${(100 * ninetieth).toFixed(1)}% (bias ${percent(bias)}).**`, '',
-    ...aloneInWords(done),
+    ...aloneInWords(done), ...againInWords(done),
     ...markdownTable(
       ['model', 'run', 'policy', 'measured tokens/s', 'predicted', 'error', 'by the profile alone', 'compute s: measured / predicted', 'disk s: measured / predicted', 'cpu MiB: measured / predicted'],
       done.map((run) => [
-        run.model, run.grid === undefined ? run.name : `${run.grid}: ${run.name}`, run.policy, `${figure(run.measured)}${mark(run)}`, run.predicted ? figure(run.predicted) : '', run.predicted ? percent(run.predicted / run.measured - 1) : '',
+        run.model, `${run.grid === undefined ? '' : `${run.grid}: `}${run.name}${run.repeat === undefined ? '' : ', again'}`, run.policy, `${figure(run.measured)}${mark(run)}`, run.predicted ? figure(run.predicted) : '', run.predicted ? percent(run.predicted / run.measured - 1) : '',
         run.predictedAlone ? `${figure(run.predictedAlone)} (${percent(run.predictedAlone / run.measured - 1)})` : '',
         pair(run.queues, run.predictedQueues, ['cpu-compute']), pair(run.queues, run.predictedQueues, ['disk-read', 'disk-write']), memoryPair(run),
       ]),
@@ -64,8 +69,8 @@ export function policyReport({ date, machine, profile, runs, quick }) {
   const choices = choicesOf(done);
   if (choices.length > 0) {
     lines.push('', '## The chosen plan beside a grid', '', ...markdownTable(
-      ['model and memory', 'chosen', 'tokens/s', 'best of the grid', 'tokens/s', 'chosen / best'],
-      choices.map(({ name, chosen, measured, best, bestMeasured, share }) => [name, chosen, figure(measured), best, figure(bestMeasured), share.toFixed(2)]),
+      ['model and memory', 'chosen', 'tokens/s', 'best of the grid', 'tokens/s', 'chosen / best', 'runs of both, in turn'],
+      choices.map(({ name, chosen, measured, best, bestMeasured, share, runs: count }) => [name, chosen, figure(measured), best, figure(bestMeasured), share.toFixed(2), count]),
     ));
   }
   const failed = runs.filter((run) => run.failed !== undefined);
@@ -80,6 +85,19 @@ function aloneInWords(runs) {
   return [
     'Each run is predicted by the profile at the speed that the machine had just before it, corrected by what the runs above it took; '
     + `by the profile alone the median error is ${(100 * middle).toFixed(1)}%, the 90th percentile ${(100 * ninetieth).toFixed(1)}% (bias ${percent(bias)}).`, '',
+  ];
+}
+
+/** What was made again because the machine changed under it, and what the errors are with these attempts. */
+function againInWords(runs) {
+  const attempts = attemptsOf(runs);
+  const again = attempts.length - runs.length;
+  const unsteady = runs.filter(({ changed }) => changed).length;
+  if (again + unsteady === 0) return [];
+  const { median: middle, ninetieth } = errorsOf(attempts);
+  return [
+    `The speed of the disk (where a run used it), of products and of memory was measured just before and just after each run. ${again} attempts during which one of them changed by more than a fifth were made again, at most twice a run; `
+    + `${unsteady} runs stand although it changed at the last attempt too. With all attempts counted the median error is ${(100 * middle).toFixed(1)}%, the 90th percentile ${(100 * ninetieth).toFixed(1)}%.`, '',
   ];
 }
 

@@ -28,7 +28,7 @@ struct ProfileOptions {
   std::string diskFolder;  // where stores and spill files go; empty: the disk is not looked at
   uint64_t diskBytes = uint64_t{256} << 20;  // most that is written there
   double budget = 1;  // 1: about eight seconds. Time and repetitions grow and shrink with it
-  // Only how fast memory is read and how fast 4-bit products of one and of 64 rows are, on all threads: some tenths of a second.
+  // Only how fast memory and the disk are read, and how fast 4-bit products of one and of 64 rows are, on all threads: some tenths of a second.
   bool speedOnly = false;
 };
 

@@ -13,7 +13,7 @@ constexpr double kMostSeconds = 20;  // at a budget of 1; the first round is mad
 std::vector<std::unique_ptr<Measurement>> allOf(const ProfileOptions& options) {
   std::vector<std::unique_ptr<Measurement>> measurements;
   measurements.push_back(measureMemory());
-  if (!options.speedOnly && !options.diskFolder.empty()) measurements.push_back(measureDisk());
+  if (!options.diskFolder.empty()) measurements.push_back(measureDisk());
   measurements.push_back(measureMatmul("q4"));
   if (options.speedOnly) return measurements;
   for (const char* kind : {"q8", "f16", "f32"}) measurements.push_back(measureMatmul(kind));

@@ -45,7 +45,7 @@ export interface ProfileOptions {
   readonly otherInstructionSets: boolean;
   /** Above 0, at most 100. Below 0.5 everything is measured in one round instead of three. */
   readonly budget: number;
-  /** Nothing but reading memory and 4-bit products of 1 and 64 rows, on all threads: how fast the machine is just now. */
+  /** Nothing but reading memory, 4-bit products of 1 and 64 rows, on all threads, and, with `disk`, reading from there: how fast the machine is just now. */
   readonly speedOnly: boolean;
 }
 

@@ -55,8 +55,12 @@ const MANY_ROWS = 1000;
 const WORTH_MEASURING = 2e13;
 /** The search leaves so much more of the JavaScript heap in use than there was before. */
 const SEARCH_BYTES = 24 * 2 ** 20;
+/** What is left of that once it has been made. */
+const PLANNED_BYTES = 8 * 2 ** 20;
 /** The default block stays unless a plan is faster by this factor: predictions are no better than that, and larger blocks take more memory. */
 const CLEARLY_FASTER = 1.1;
+/** Memory for so many times the weights has room for rows as well. */
+const SPACIOUS = 2;
 /** Tokens of a square where memory is so scarce that working memory counts. */
 const SMALLER_SQUARES = [128, 48];
 /** A compression is recommended that is at least so much faster. */
@@ -81,7 +85,7 @@ export async function planEngine(
   machine: MachineFacts,
   expected: ExpectedRows | undefined,
   profileOf: (options: ProfileOptions) => Promise<HardwareProfile> = cachedProfile,
-  speedOf: (profile: HardwareProfile, signal?: AbortSignal) => Promise<MachineSpeed> = speedNow,
+  speedOf: (profile: HardwareProfile, disk: string | undefined, signal?: AbortSignal) => Promise<MachineSpeed> = speedNow,
 ): Promise<PlannedEngine> {
   const chosen = options.policy ?? 'auto';
   if (typeof chosen === 'string' && !['auto', 'default'].includes(chosen)) throw new UsageError(`policy: found ${JSON.stringify(chosen)}, expected auto, default or a policy`);
@@ -107,7 +111,7 @@ export async function planEngine(
     try {
       const where = { disk: settings.disk, threads: settings.threads };
       const { corrections, ...profile } = await profileOf({ ...where, signal: options.signal, onProgress: options.onProfile, onNote: (line) => notes.push(line) });
-      speed = await speedOf(profile, options.signal);
+      speed = await speedOf(profile, mayUseDisk(shape, given, settings) ? settings.disk : undefined, options.signal);
       hardware = atSpeed({ ...profile, ...(corrections && options.learn !== false && { corrections }) }, speed);
       if (options.learn !== false) learning = { profile, options: where };
     } catch (error) {
@@ -126,14 +130,26 @@ export async function planEngine(
   return { ...planned, plan, ...(learning && { learning }) };
 }
 
+/** Whether the disk is used, or memory so scarce that a plan could use it: else nobody asks how fast it is. */
+function mayUseDisk({ layers, layerWeightBytes, globalWeightBytes }: ModelShape, { weights }: EngineOptions, { capBytes, cacheOnDisk, activationsOnDisk }: Settings): boolean {
+  return (weights?.disk ?? 0) > 0 || cacheOnDisk > 0 || activationsOnDisk > 0 || SPACIOUS * (layers * layerWeightBytes + globalWeightBytes) > capBytes - process.memoryUsage.rss();
+}
+
 function originOf(chosen: 'auto' | 'default' | Policy): EnginePlan['origin'] {
   return typeof chosen === 'object' ? 'policy' : 'default';
 }
 
 /** Undefined where by the model nothing fits: whoever opens the engine finds out exactly, and says what would. */
-function searched(given: EngineOptions, settings: Settings, request: PlanRequest): PlannedEngine | undefined {
+function searched(given: EngineOptions, settings: Settings, first: PlanRequest): PlannedEngine | undefined {
   const shares = settledShares(given, settings);
-  const best = shares ? chooseBlock(request, shares) : bestPlan(request);
+  const search = (request: PlanRequest): RankedPlan | undefined => (shares ? chooseBlock(request, shares) : bestPlan(request));
+  let request = first;
+  let best = search(request);
+  if (best === undefined || best.policy.weights.disk > 0 || best.policy.cache.disk > 0) {
+    // Memory is scarce, and what a search takes of it is known by now.
+    request = { ...first, hardware: { ...first.hardware, memory: { ...first.hardware.memory, cpuBytes: Math.max(first.hardware.memory.cpuBytes, leftBytes(settings, PLANNED_BYTES)) } } };
+    best = search(request);
+  }
   if (best === undefined) return undefined;
   const usual = shares ? undefined : usualPlan(request, settings);
   const plan = usual && best.predicted.tokensPerSecond < usual.predicted.tokensPerSecond * CLEARLY_FASTER ? usual : best;
@@ -212,8 +228,13 @@ function allowed(given: EngineOptions, settings: Settings): Allowed {
 /** The machine with the memory that this process may take now: what it holds already is its own. */
 async function asItIs(hardware: HardwareProfile, { capBytes, disk, diskBytes, instructionSet }: Settings): Promise<HardwareProfile> {
   const measured = hardware.links.diskReadBytesPerSecond !== undefined && hardware.links.diskWriteBytesPerSecond !== undefined;
-  const cpuBytes = Math.max(1, capBytes - process.memoryUsage.rss() - SEARCH_BYTES);
+  const cpuBytes = leftBytes({ capBytes }, SEARCH_BYTES);
   return { ...hardware, machine: { instructionSet, ...hardware.machine }, usableFraction: 1, memory: { gpuBytes: 0, cpuBytes, diskBytes: measured ? Math.min(diskBytes, await freeBytes(disk)) : 0 } };
+}
+
+/** What the cap leaves to plan for, where the process grows by `more` until the engine is open. */
+function leftBytes({ capBytes }: Pick<Settings, 'capBytes'>, more: number): number {
+  return Math.max(1, capBytes - process.memoryUsage.rss() - more);
 }
 
 /** What is free where a folder is, or is to be made; less a margin. */

@@ -2,7 +2,8 @@ import { expect, test } from '@jest/globals';
 
 /** The benchmarks are scripts without types; what is used of them is declared here. */
 const load = async <T>(path: string): Promise<T> => (await import(`../../bench/${path}`)) as T;
-const { choicesOf, errorsOf, policyReport, quantile } = await load<{
+const { attemptsOf, choicesOf, errorsOf, policyReport, quantile } = await load<{
+  attemptsOf(runs: object[]): object[];
   choicesOf(runs: object[]): { name: string; best: string; share: number }[];
   errorsOf(runs: object[], which?: string): { count: number; median: number; ninetieth: number; bias: number };
   policyReport(document: object): string;
@@ -49,6 +50,19 @@ test('the chosen plan is set against the best median of its own grid', () => {
   ]);
   expect(choices).toMatchObject([{ name: 'm all in memory', best: '1 x 64', bestMeasured: 110 }]);
   expect(choices[0]?.share).toBeCloseTo(95 / 110, 9);
+});
+
+test('what was made again is told, and its errors too', () => {
+  const again = run(110, 100, { attempts: [{ predicted: 200, measured: 100 }] });
+  const runs = [again, run(90, 100, { attempts: [], changed: true }), run(105, 100)];
+  expect(attemptsOf(runs)).toHaveLength(4);
+  const machine = { processor: 'P', processors: 2, threads: 2, memoryBytes: 2 ** 30, system: 's', node: '20' };
+  const words = policyReport({ date: 'd', machine, profile: { measuredAt: 't' }, runs });
+  expect(words).toContain('**3 runs: the median error of predicted tokens/s is 10.0%, the 90th percentile 10.0%');
+  expect(words).toContain('1 attempts during which');
+  expect(words).toContain('1 runs stand although');
+  expect(words).toContain('With all attempts counted the median error is 10.0%, the 90th percentile 100.0%.');
+  expect(policyReport({ date: 'd', machine, profile: { measuredAt: 't' }, runs: [run(105, 100)] })).not.toContain('made again');
 });
 
 test('the report names runs without figures and marks those that were disturbed', () => {

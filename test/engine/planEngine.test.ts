@@ -126,6 +126,19 @@ describe('the plan of an engine', () => {
     expect((await planned({ hardware: HERE }, { speed: slow })).plan).not.toHaveProperty('machineSpeed');
   });
 
+  test('the disk is looked at where a plan may use it', async () => {
+    const looked: (string | undefined)[] = [];
+    const profileOf = (): Promise<HardwareProfile> => Promise.resolve(HERE);
+    for (const more of [{}, { cpuMemory: process.memoryUsage.rss() + 600 * 2 ** 20 }, { weights: { cpu: 0.5, disk: 0.5 } }, { cache: { cpu: 0, disk: 1 } }]) {
+      const options: EngineOptions = { model: LARGE.path, cpuMemory: '64GiB', disk: '/somewhere', ...more };
+      await planEngine(LARGE, options, settleOptions(options, { ...machine, availableBytes: 2 ** 37 }), machine, MANY, profileOf, (_, disk) => {
+        looked.push(disk);
+        return Promise.resolve(AS_EVER);
+      });
+    }
+    expect(looked).toEqual([undefined, '/somewhere', '/somewhere', '/somewhere']);
+  });
+
   test('where nothing fits by the model, the defaults stay: whoever opens the engine says what is missing', async () => {
     const { plan } = await planned({ hardware: HERE, cpuMemory: '1MiB' });
     expect(plan).toMatchObject({ origin: 'default', why: 'no plan fits the memory' });

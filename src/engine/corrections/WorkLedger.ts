@@ -1,10 +1,11 @@
 import type { Task, TaskEvent } from '../execution/Task.js';
 import type { BlockSetting } from '../policy/CostModel.js';
 import type { WorkDone } from '../policy/corrections/learn.js';
-import { computeKind, type Corrections, type Phase } from '../policy/corrections/workKinds.js';
+import { computeKind, readKind, type Corrections, type Phase } from '../policy/corrections/workKinds.js';
 import type { PlacementShares } from '../policy/Placement.js';
 import { matmulKind } from '../policy/spillway/computeSeconds.js';
 import { BETWEEN_SQUARES, NOT_OVERLAPPED } from '../policy/spillway/queues.js';
+import { sizesOf } from '../policy/spillway/sizes.js';
 import { taskSeconds } from '../policy/spillway/taskSeconds.js';
 import { tokensByPhase } from '../schedules/Square.js';
 import { Undisturbed } from './Undisturbed.js';
@@ -30,6 +31,7 @@ export class WorkLedger {
   private readonly batches = new WeakMap<Task['rows'], BatchWork>();
   private readonly secondsOf: (task: Task) => number;
   private readonly weights: string;
+  private readonly readKind: string;
   private readonly betweenSeconds: number;
   private readonly memoryBytesPerSecond: number;
   private readonly compute = { seconds: 0, profileSeconds: 0, end: NaN };
@@ -49,6 +51,7 @@ export class WorkLedger {
     const plain = { ...setting, hardware };
     this.machine = machine ?? new Undisturbed(setting.block.threads ?? hardware.cpu.threads);
     this.secondsOf = taskSeconds(plain, placement);
+    this.readKind = readKind(sizesOf(plain).layerWeightBytes);
     this.weights = matmulKind(plain.shape, plain.block.compressWeights);
     this.betweenSeconds = BETWEEN_SQUARES * hardware.cpu.taskSeconds;
     this.memoryBytesPerSecond = hardware.cpu.memoryBytesPerSecond;
@@ -67,10 +70,10 @@ export class WorkLedger {
     if (task.name === 'compute') this.computed(task, timing.start, seconds);
     else if (task.queue === 'disk-read' || task.queue === 'disk-write') {
       const way = task.queue === 'disk-read' ? 'read' : 'write';
-      const pages = task.name === 'load_cache' || task.name === 'store_cache' ? 'Pages' : '';
+      const pages = task.name === 'load_cache' || task.name === 'store_cache';
       this.disk[way] += seconds;
       this.disk.bytes += task.bytes;
-      this.add(`disk.${way}${pages}`, seconds, this.secondsOf(task));
+      this.add(pages ? `disk.${way}Pages` : way === 'read' ? this.readKind : 'disk.write', seconds, this.secondsOf(task));
     }
   }
 

@@ -8,6 +8,8 @@ export interface MachineSpeed {
   readonly fewRows: number;
   /** Products of 64 rows, which computing bounds. */
   readonly manyRows: number;
+  /** Reading from disk. Default: as the profile says, because it was not looked at. */
+  readonly disk?: number;
 }
 
 /** Rows of the products that the two speeds are of. */
@@ -15,12 +17,19 @@ export const SPEED_TOKENS = { fewRows: 1, manyRows: 64 } as const;
 
 /**
  * The profile of a machine that is faster or slower than it says: products by the two speeds and, between 1 and 64 rows, by what lies between them;
- * attention, quantising and tasks by that of the work that they are most like. The disk and a GPU are as they were. Pure.
+ * attention, quantising and tasks by that of the work that they are most like; the disk by what reading from it is. A GPU is as it was. Pure.
  */
 export function atSpeed(profile: HardwareProfile, speed: MachineSpeed): HardwareProfile {
-  const { cpu } = profile;
+  const { cpu, links, diskRequests } = profile;
+  const { disk = 1 } = speed;
   return {
     ...profile,
+    links: {
+      ...links,
+      ...(links.diskReadBytesPerSecond !== undefined && { diskReadBytesPerSecond: links.diskReadBytesPerSecond * disk }),
+      ...(links.diskWriteBytesPerSecond !== undefined && { diskWriteBytesPerSecond: links.diskWriteBytesPerSecond * disk }),
+    },
+    ...(diskRequests && { diskRequests: diskRequests.map((each) => ({ ...each, bytesPerSecond: each.bytesPerSecond * disk })) }),
     cpu: {
       ...cpu,
       ...scaled(cpu, speed),

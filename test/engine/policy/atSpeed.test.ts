@@ -21,11 +21,16 @@ describe('a machine at another speed', () => {
     expect(now.cpu.memoryCopyBytesPerSecond).toBeCloseTo(4e9);
     expect(now.cpu.attention).toEqual(attention);
     expect(now.links).toEqual(machine.links);
+    const requests = [{ operation: 'read' as const, requestBytes: 1e6, depth: 8, bytesPerSecond: 1e9 }];
+    const slowDisk = atSpeed({ ...machine, diskRequests: requests }, { memory: 1, fewRows: 1, manyRows: 1, disk: 0.5 });
+    expect(slowDisk).toMatchObject({ cpu: machine.cpu, diskRequests: [{ ...requests[0], bytesPerSecond: 5e8 }] });
+    expect(slowDisk.links.diskReadBytesPerSecond).toBe((machine.links.diskReadBytesPerSecond ?? NaN) / 2);
+    expect(slowDisk.links.diskWriteBytesPerSecond).toBe((machine.links.diskWriteBytesPerSecond ?? NaN) / 2);
     expect(parseHardware(JSON.parse(JSON.stringify(now)), 'test')).toEqual(now);
   });
 
   test('as ever is the same machine; at half the speed of everything a job takes twice as long', () => {
-    const even = (speed: number): HardwareProfile => atSpeed(machine, { memory: speed, fewRows: speed, manyRows: speed });
+    const even = (speed: number): HardwareProfile => atSpeed(machine, { memory: speed, fewRows: speed, manyRows: speed, disk: speed });
     expect(even(1)).toEqual(machine);
     const shape = requireKnownShape('opt-1.3b');
     const seconds = (hardware: HardwareProfile): number => {

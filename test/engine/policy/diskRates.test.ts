@@ -8,12 +8,19 @@ const measured = (operation: 'read' | 'readPages' | 'write', requestBytes: numbe
   ({ operation, requestBytes, depth, bytesPerSecond: rate(requestBytes) });
 
 test('small pages cost what requests do beside their bytes', () => {
-  const { read, write, readPages, writePages } = diskRates({ links, diskRequests: [measured('readPages', 65_536), measured('read', 2 ** 20), measured('read', 4096, 1)] }, 8192);
+  const { read, write, readPages, writePages } = diskRates({ links, diskRequests: [measured('readPages', 65_536), measured('read', 2 ** 20), measured('read', 4096, 1)] }, { layerBytes: 2 ** 25, pageBytes: 8192 });
   expect([read, write, writePages]).toEqual([2e9, 1e9, 1e9]);
   expect(readPages).toBeCloseTo(rate(8192), 0);
 });
 
 test('no page is faster than a block, and where one size was measured all are alike', () => {
-  expect(diskRates({ links, diskRequests: [measured('read', 2 ** 20), measured('write', 2 ** 17), measured('write', 2 ** 20)] }, 2 ** 24)).toMatchObject({ readPages: 2e9, writePages: 1e9 });
-  expect(diskRates({ links: {} }, 4096)).toEqual({ read: Infinity, write: Infinity, readPages: Infinity, writePages: Infinity });
+  expect(diskRates({ links, diskRequests: [measured('read', 2 ** 20), measured('write', 2 ** 17), measured('write', 2 ** 20)] }, { layerBytes: 2 ** 25, pageBytes: 2 ** 24 })).toMatchObject({ readPages: 2e9, writePages: 1e9 });
+  expect(diskRates({ links: {} }, { layerBytes: 2 ** 25, pageBytes: 4096 })).toEqual({ read: Infinity, write: Infinity, readPages: Infinity, writePages: Infinity });
+});
+
+test('what runs taught of large layers is not said of small ones, which wait for their last request', () => {
+  const corrections = { 'disk.read': 0.5, 'disk.readSmall': 2, 'disk.write': 4, 'disk.readPages': 1.25 };
+  const of = (layerBytes: number): unknown => diskRates({ links, corrections }, { layerBytes, pageBytes: 4096 });
+  expect(of(2 ** 25)).toEqual({ read: 4e9, write: 2.5e8, readPages: 1.6e9, writePages: 1e9 });
+  expect(of(2 ** 21)).toEqual({ read: 1e9, write: 2.5e8, readPages: 1.6e9, writePages: 1e9 });
 });

@@ -13,14 +13,19 @@ describe('how fast the machine is now', () => {
   test('is what was measured over what the profile says', () => {
     const cpu = { ...CPU_MACHINE.cpu, memoryBytesPerSecond: 2e10, matmul: [{ weights: 'q4' as const, tokens: 1, flopsPerSecond: 1e10 }, { weights: 'q4' as const, tokens: 64, flopsPerSecond: 4e11 }] };
     const figures = [figure('memory-read', 1e10), figure('matmul', 2e10, 1), figure('matmul', 3e11, 64)];
-    expect(speedOf({ figures, leftOut: [] }, { cpu })).toEqual({ memory: 0.5, fewRows: 2, manyRows: 0.75 });
+    expect(speedOf({ figures, leftOut: [] }, { cpu, links: {} })).toEqual({ memory: 0.5, fewRows: 2, manyRows: 0.75 });
     // A clock that jumped must not make a machine of no speed, or of endless speed.
-    expect(speedOf({ figures: [figure('memory-read', 1), figure('matmul', 1e20, 1)], leftOut: [] }, { cpu })).toEqual({ memory: 1 / 8, fewRows: 8, manyRows: 1 });
+    expect(speedOf({ figures: [figure('memory-read', 1), figure('matmul', 1e20, 1)], leftOut: [] }, { cpu, links: {} })).toEqual({ memory: 1 / 8, fewRows: 8, manyRows: 1 });
+    // A disk is compared where it was looked at, and the profile has one.
+    const links = { diskReadBytesPerSecond: 2e9 };
+    expect(speedOf({ figures: [figure('disk-read', 5e8)], leftOut: [] }, { cpu, links }).disk).toBe(0.25);
+    expect(speedOf({ figures, leftOut: [] }, { cpu, links })).not.toHaveProperty('disk');
+    expect(speedOf({ figures: [figure('disk-read', 5e8)], leftOut: [] }, { cpu, links: {} })).not.toHaveProperty('disk');
   });
 
   test('is measured on this machine, and can be stopped', async () => {
     const profile = parseHardware(await profileMachine({ budget: 0.001, memory: '16MiB', diskBytes: 0 }), 'test');
-    for (const ratio of Object.values(await speedNow(profile))) expect(ratio > 0 && ratio <= 8).toBe(true);
-    await expect(speedNow(profile, AbortSignal.abort('enough'))).rejects.toMatchObject({ code: 'interrupted' });
+    for (const ratio of Object.values(await speedNow(profile, undefined))) expect(ratio > 0 && ratio <= 8).toBe(true);
+    await expect(speedNow(profile, undefined, AbortSignal.abort('enough'))).rejects.toMatchObject({ code: 'interrupted' });
   });
 });

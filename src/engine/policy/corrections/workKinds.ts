@@ -2,7 +2,7 @@
  * Kinds of work that a profile may be off in, by name: computing by phase, kind of weights and tokens of a square (`compute.decode.q4.64`), each way of using
  * the disk, what the threads wait between two squares, and how badly computing and the disk overlap.
  */
-export const WORK_KIND = /^(compute\.(prefill|decode)\.(f32|f16|q8|q4)\.(1|4|16|64|256|1024|4096)|disk\.(read|readPages|write|writePages)|between|overlap)$/;
+export const WORK_KIND = /^(compute\.(prefill|decode)\.(f32|f16|q8|q4)\.(1|4|16|64|256|1024|4096)|disk\.(read|readSmall|readPages|write|writePages)|between|overlap)$/;
 
 /** Seconds over those of the profile, by kind of work; 1 for kinds that are left out. */
 export type Corrections = Readonly<Record<string, number>>;
@@ -27,6 +27,14 @@ export function areCorrections(factors: Readonly<Record<string, number>>): boole
 export const CORRECTIONS_WORDS = 'factors from 0.25 to 4 (between: 0.0625 to 16), by at most 256 kinds of work';
 /** There are no more kinds than this by far. */
 const MOST_KINDS = 256;
+
+/** Layers of fewer bytes are read in so few requests that waiting for the last one counts: a kind of their own. */
+const SMALL_LAYER_BYTES = 8 * 2 ** 20;
+
+/** The kind of reading weights and hidden states of a model whose layers have so many bytes. */
+export function readKind(layerBytes: number): 'disk.read' | 'disk.readSmall' {
+  return layerBytes < SMALL_LAYER_BYTES ? 'disk.readSmall' : 'disk.read';
+}
 
 export type Phase = 'prefill' | 'decode';
 

@@ -1,3 +1,4 @@
+import { readKind } from '../corrections/workKinds.js';
 import type { HardwareProfile } from '../HardwareProfile.js';
 
 /** Bytes a second of what goes to a disk and comes from it. */
@@ -14,10 +15,10 @@ export interface DiskRates {
 const DEPTH = 8;
 
 /**
- * Rates for pages of `pageBytes`: what a request costs beside its bytes is taken from two measured sizes of requests. Where only one was measured, pages are
+ * Rates for layers of `layerBytes` and pages of `pageBytes` (of one layer): what a request costs beside its bytes is taken from two measured sizes of requests. Where only one was measured, pages are
  * as fast as blocks. What runs taught of each is in them.
  */
-export function diskRates({ links, diskRequests = [], corrections = {} }: Pick<HardwareProfile, 'links' | 'diskRequests' | 'corrections'>, pageBytes: number): DiskRates {
+export function diskRates({ links, diskRequests = [], corrections = {} }: Pick<HardwareProfile, 'links' | 'diskRequests' | 'corrections'>, { layerBytes, pageBytes }: { readonly layerBytes: number; readonly pageBytes: number }): DiskRates {
   const { diskReadBytesPerSecond: read = Infinity, diskWriteBytesPerSecond: write = Infinity } = links;
   const small = (operations: readonly string[], block: number): number => {
     const measured = diskRequests.filter(({ operation, depth }) => operations.includes(operation) && depth === DEPTH).sort((a, b) => a.requestBytes - b.requestBytes);
@@ -29,9 +30,9 @@ export function diskRates({ links, diskRequests = [], corrections = {} }: Pick<H
     const beside = Math.max(0, first - least.requestBytes * perByte);
     return Math.min(block, pageBytes / (beside + pageBytes * perByte));
   };
-  const corrected = (of: keyof DiskRates, rate: number): number => rate / (corrections[`disk.${of}`] ?? 1);
+  const corrected = (kind: string, rate: number): number => rate / (corrections[kind] ?? 1);
   return {
-    read: corrected('read', read), write: corrected('write', write),
-    readPages: corrected('readPages', small(['read', 'readPages'], read)), writePages: corrected('writePages', small(['write'], write)),
+    read: corrected(readKind(layerBytes), read), write: corrected('disk.write', write),
+    readPages: corrected('disk.readPages', small(['read', 'readPages'], read)), writePages: corrected('disk.writePages', small(['write'], write)),
   };
 }

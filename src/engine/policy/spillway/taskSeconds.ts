@@ -21,7 +21,8 @@ export function taskSeconds(setting: BlockSetting, placement: PlacementShares): 
   const { gpu, cpu } = computeSettings(setting);
   const { links, corrections } = setting.hardware;
   const weights = matmulKind(setting.shape, setting.block.compressWeights);
-  const disk = diskRates(setting.hardware, sizesOf(setting).pageBytes / setting.shape.layers);
+  const { layerWeightBytes, pageBytes } = sizesOf(setting);
+  const disk = diskRates(setting.hardware, { layerBytes: layerWeightBytes, pageBytes: pageBytes / setting.shape.layers });
   const rates: Readonly<Record<string, number | undefined>> = {
     'host-to-device': links.hostToDeviceBytesPerSecond,
     'device-to-host': links.deviceToHostBytesPerSecond,
