@@ -3,6 +3,7 @@ import type { PlacementShares } from './policy/Placement.js';
 import type { PlanRequest } from './policy/PlanRequest.js';
 import { SCHEDULE_NAMES, type BlockChoice, type Policy, type ScheduleName } from './policy/Policy.js';
 import { predict, type Prediction } from './policy/predict.js';
+import { sizesOf } from './policy/spillway/sizes.js';
 import type { Workload } from './policy/Workload.js';
 
 /** What the cost model says of a run that has been: the object `predicted` of `--stats`. */
@@ -60,5 +61,14 @@ export function predictRun(
   const workload = { promptTokens: Math.max(1, Math.min(Math.round(promptTokens / rows), contextTokens + 1 - answer)), newTokens: answer, rows };
   const fitting = cache ? Math.ceil(rowsInMemory(cache, name, workload) / block.batches) : Infinity;
   const policy: Policy = { ...block, schedule: name, batchSize: Math.min(block.batchSize, fitting) };
-  return { ...predict({ ...request, workload }, policy), workload };
+  const predicted = predict({ ...request, workload }, policy);
+  return { ...predicted, memoryBytes: { ...predicted.memoryBytes, cpu: predicted.memoryBytes.cpu - missingBytes(request, policy, workload, cache) }, workload };
+}
+
+/** What rows would take at their full lengths beyond the pages that there are: rows of all ages share these. */
+function missingBytes({ shape }: PlanRequest, policy: Policy, workload: Workload, cache: CachePages | undefined): number {
+  if (cache === undefined) return 0;
+  const { rows = Infinity, promptTokens, newTokens } = workload;
+  const pages = Math.min(rows, policy.batchSize * policy.batches) * placePages(promptTokens + newTokens - 1, cache.rules).memory;
+  return Math.max(0, pages - cache.pages) * sizesOf({ shape, workload, block: policy }).pageBytes;
 }

@@ -31,6 +31,14 @@ describe('a run that has been', () => {
     expect(free?.workload).toEqual({ promptTokens: 64, newTokens: 64, rows: 256 });
   });
 
+  test('takes no more pages than there are: rows of all ages share them', () => {
+    const of = (cache?: CachePages): number => predictRun(request, { ...block, batches: 1 }, 'diagonal', totals, cache)?.memoryBytes.cpu ?? NaN;
+    const pageBytes = 32 * 24 * 2 * 2048 * 2;
+    // Twenty rows of 80 tokens on average share 50 pages, as which they would be 80 at their full length.
+    expect(of(pages(80)) - of(pages(50))).toBe(30 * pageBytes);
+    expect(of(pages(1000))).toBe(of());
+  });
+
   test('has no prediction where the schedule is unknown or nothing came', () => {
     expect(predictRun(request, block, 'my own', totals)).toBeUndefined();
     expect(predictRun(request, block, 'row', { ...totals, rows: 0 })).toBeUndefined();

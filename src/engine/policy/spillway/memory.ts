@@ -1,8 +1,9 @@
 import { sum } from '../Affine.js';
 import type { BlockSetting, MemoryTerm } from '../CostModel.js';
 import type { PlacementVector } from '../Placement.js';
-import { tokensPerSquareOf, type BlockChoice } from '../Policy.js';
+import { tokensPerSquareOf } from '../Policy.js';
 import type { Sizes } from './sizes.js';
+import { slotsOf } from './walkRows.js';
 import { workingMemory } from './workingMemory.js';
 import { HEAP_MARGIN_BYTES, PAGE_TOKENS } from '../../reserves.js';
 
@@ -23,11 +24,6 @@ export interface Charges {
   readonly spills: boolean;
 }
 
-/** Batches that share a sweep. */
-export function batchesOf({ schedule, batches }: BlockChoice): number {
-  return schedule === 'row' ? 1 : batches;
-}
-
 /**
  * Bytes that the pools of each tier reserve.
  * @param at the placement where it is settled: whole pages and blocks are counted then. Undefined: linear in the shares, for a program to solve
@@ -39,7 +35,7 @@ export function memoryTerms(setting: BlockSetting, sizes: Sizes, liveRows: numbe
 function onCpu({ hardware, shape, block }: BlockSetting, sizes: Sizes, liveRows: number, { streams, spills }: Charges, at: PlacementVector | undefined): MemoryTerm[] {
   const { layerWeightBytes: w, globalWeightBytes, tokenActivationBytes, rowPages, pageBytes } = sizes;
   const { layers: l } = shape;
-  const slots = batchesOf(block);
+  const slots = slotsOf(block);
   const tokens = Math.max(tokensPerSquareOf(block), block.batchSize);
   const { scratchBytes, activationBytes } = workingMemory(shape, tokens, block.threads ?? hardware.cpu.threads, hardware.machine.instructionSet);
   // Of a row's pages all but the last may be on disk, in whole pages; hidden states in whole tokens, with room for several runs.
@@ -79,7 +75,7 @@ function freshBytes({ kvHeads, headDim }: BlockSetting['shape'], tokens: number)
 function withGpu({ hardware, shape, block }: BlockSetting, sizes: Sizes, liveRows: number, { streams, spills }: Charges): MemoryTerm[] {
   const { layerWeightBytes: w, globalWeightBytes, tokenActivationBytes, rowPages, pageBytes } = sizes;
   const { layers: l } = shape;
-  const slots = batchesOf(block);
+  const slots = slotsOf(block);
   const tokens = tokensPerSquareOf(block);
   const { scratchBytes, activationBytes } = workingMemory(shape, tokens, block.threads ?? hardware.cpu.threads, hardware.machine.instructionSet);
   const cache = liveRows * rowPages * pageBytes;
@@ -100,10 +96,12 @@ function withGpu({ hardware, shape, block }: BlockSetting, sizes: Sizes, liveRow
 
 /**
  * What a run takes beyond what it needs where there is room: rows that have ended hold their pages until their last squares are through, when those that
- * take their places have come in. What is on disk has room for no more rows than were planned, and neither has the cache beside weights that stream.
+ * take their places have come in, a square's worth of prompts in each slot. What is on disk has room for no more rows than were planned, and neither has the cache
+ * beside weights that stream.
  */
 export function overlapBytes({ workload, block, hardware }: BlockSetting, { rowPages, pageBytes }: Sizes, liveRows: number, rows: number, { wn, cn }: PlacementVector): number {
   if (block.schedule !== 'diagonal' || hardware.memory.gpuBytes > 0 || wn > 0 || cn > 0) return 0;
-  const perRow = Math.min(rowPages, Math.ceil(workload.promptTokens / PAGE_TOKENS)) * pageBytes;
-  return Math.min(liveRows, Math.max(0, rows - liveRows)) * perRow;
+  const perRow = Math.min(rowPages, Math.ceil(workload.promptTokens / PAGE_TOKENS));
+  const rowsOfSquares = (slotsOf(block) * tokensPerSquareOf(block)) / workload.promptTokens;
+  return Math.min(liveRows, Math.max(0, rows - liveRows), rowsOfSquares) * perRow * pageBytes;
 }
