@@ -18,6 +18,15 @@ inline Napi::Object bytesToJavaScript(Napi::Env env, const RuntimeBytes& bytes) 
   Napi::Array streamed = Napi::Array::New(env, bytes.streamed.size());
   for (size_t layer = 0; layer < bytes.streamed.size(); layer++) streamed.Set(static_cast<uint32_t>(layer), static_cast<double>(bytes.streamed[layer]));
   object.Set("streamed", streamed);
+  if (bytes.gpu) {
+    Napi::Object gpu = Napi::Object::New(env);
+    gpu.Set("weights", static_cast<double>(bytes.gpu->weights));
+    gpu.Set("weightBuffers", static_cast<double>(bytes.gpu->weightBuffers));
+    gpu.Set("cache", static_cast<double>(bytes.gpu->cache));
+    gpu.Set("scratch", static_cast<double>(bytes.gpu->scratch));
+    gpu.Set("activations", static_cast<double>(bytes.gpu->activations));
+    object.Set("gpu", gpu);
+  }
   return object;
 }
 

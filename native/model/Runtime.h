@@ -51,6 +51,16 @@ struct SpillOptions {
   uint64_t hiddenBytes = 0;   // for hidden stores
 };
 
+// A device that computes, instead of the processor (src/bindings/Addon.ts).
+struct GpuOptions {
+  uint32_t device = 0;
+  uint64_t memoryBytes = 0;
+  uint64_t pinnedBytes = 0;
+  uint32_t pages = 0;  // of the cache, for every layer
+  uint64_t residentLayerBytes = 0;
+  uint32_t buffers = 0;
+};
+
 struct RuntimeOptions {
   DecoderSpec decoder;
   std::vector<WeightBinding> bindings;
@@ -65,8 +75,18 @@ struct RuntimeOptions {
   Limits limits;
   std::optional<StoredWeights> weights;
   std::optional<SpillOptions> spill;
+  std::optional<GpuOptions> gpu;
   IoBackend diskBackend = IoBackend::Auto;
   DiskFaults* diskFaults = nullptr;  // tests only; must outlive the runtime
+};
+
+// Of the device.
+struct GpuBytes {
+  size_t weights = 0;
+  size_t weightBuffers = 0;  // all of them
+  size_t cache = 0;
+  size_t scratch = 0;
+  size_t activations = 0;  // of one buffer of limits.tokensPerSquare tokens
 };
 
 struct RuntimeBytes {
@@ -79,6 +99,7 @@ struct RuntimeBytes {
   uint64_t spill = 0;      // of the spill file, on disk
   size_t pageSlot = 0;     // of it, a page of one layer
   std::vector<uint64_t> streamed;  // what is read of each layer's block each time that it is loaded; 0 where all of it is resident
+  std::optional<GpuBytes> gpu;     // where a device computes: what is in its memory. The numbers above are the host's then
 };
 
 enum class ComputePart : uint8_t { Embed, Project, Attend, Finish, Head };
