@@ -76,7 +76,7 @@ describe('PagePool', () => {
           }
         }
         expect(queue.length + live.length).toBe(0);
-        expect(pool.used).toEqual({ memory: 0, disk: 0 });
+        expect(pool.used).toEqual({ gpu: 0, memory: 0, disk: 0 });
       }),
       { numRuns: 300 },
     );

@@ -76,7 +76,7 @@ describe('a composition', () => {
       expect(outcome).toBeInstanceOf(ScheduleError);
       expect(outcome).toMatchObject({ constraint });
       await inTime(judged.run.drained);
-      expect(judged.pool.used).toEqual({ memory: 0, disk: 0 });
+      expect(judged.pool.used).toEqual({ gpu: 0, memory: 0, disk: 0 });
     }
   });
 
