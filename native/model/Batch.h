@@ -80,12 +80,14 @@ struct Limits {
 // What a batch is checked against.
 struct BatchBounds {
   Limits limits;
-  uint32_t pages;       // of the cache, a layer
+  uint32_t pages;       // of the cache, a layer, in memory and on a device
   uint32_t pageTokens;
   uint32_t contextTokens;  // positions that the model has
   uint32_t diskPages = 0;    // of the cache, a layer
   uint32_t bufferPages = 0;  // that a staging buffer has places for
   uint32_t widestWindow = 0;  // of all layers; 0: none
+  uint32_t memoryPages = 0;   // of `pages`, those in memory: they come first
+  uint64_t mostPages = UINT64_MAX;  // of all rows, up to the last token of each
 };
 
 // Seven integers a row (src/bindings/Addon.ts, BATCH_STRIDE).

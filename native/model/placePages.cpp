@@ -43,13 +43,17 @@ void takeTails(const Pass& pass, size_t layer) {
 
 }  // namespace
 
-void placePages(const Pass& pass, size_t layer) {
-  Activations& activations = pass.activations;
-  if (activations.keysSerial != pass.batch.serial || activations.keysLayer != layer) {
+void takeKeys(const Batch& batch, Activations& activations, size_t layer) {
+  if (activations.keysSerial != batch.serial || activations.keysLayer != layer) {
     throw Error(ErrorCode::InvalidArgument, "activations: found keys and values of something else, expected those that layer " + std::to_string(layer) +
                                                 " of this batch projected last");
   }
-  activations.keysSerial = 0;  // used up: queries are overwritten below, so it cannot be done twice
+  activations.keysSerial = 0;  // attention overwrites the queries, so it cannot be done twice
+}
+
+void placePages(const Pass& pass, size_t layer) {
+  Activations& activations = pass.activations;
+  takeKeys(pass.batch, activations, layer);
   findPages(pass, layer);
   takeTails(pass, layer);
   const uint32_t pageTokens = pass.cache.layout().pageTokens;

@@ -235,6 +235,8 @@ export interface RuntimeBytes {
     readonly scratch: number;
     /** One buffer of `limits.tokensPerSquare` tokens. */
     readonly activations: number;
+    /** Of `streamed`, what comes from the store each time, not from host memory. */
+    readonly streamedFromStore: readonly number[];
   };
 }
 
