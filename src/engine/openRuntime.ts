@@ -44,7 +44,7 @@ export interface SettledOptions extends Settings {
   /** Bytes of each layer, and how many of them are brought to where computing happens every pass. */
   readonly layerBytes: readonly number[];
   readonly streamedBytes: readonly number[];
-  /** With a GPU: what of `streamedBytes`, which is all that is not there, comes from disk. */
+  /** What of `streamedBytes` comes from disk: with a GPU some of it may be in memory. */
   readonly fromDisk: readonly number[];
 }
 
@@ -208,7 +208,7 @@ class RuntimePlan {
         weightBuffers: this.gpu ? this.gpu.options.buffers : (weights?.buffers ?? 0),
         layerBytes: store?.layerBytes ?? new Array<number>(layers).fill(evenly),
         streamedBytes: bytes.streamed,
-        fromDisk: store ? fromDisk(bytes, residentLayerBytes) : new Array<number>(layers).fill(0),
+        fromDisk: bytes.gpu ? bytes.gpu.streamedFromStore : bytes.streamed,
       },
     };
   }
@@ -236,17 +236,6 @@ class RuntimePlan {
       ...(spills && { spill: { folder: disk, pages: diskPages, buffers, bufferPages, hiddenBytes: activations?.bytes ?? 0 } }),
     };
   }
-}
-
-/**
- * What of the weights that stream to a GPU comes from disk, a layer: all but what stays in memory. That is rounded to whole panels: a little less than was asked for.
- * Without a GPU all that streams comes from disk.
- */
-function fromDisk({ streamed, weights, gpu }: RuntimeBytes, residentLayerBytes: number): readonly number[] {
-  if (!gpu) return streamed;
-  const asked = streamed.map((bytes) => Math.min(bytes, residentLayerBytes));
-  const rounded = weights / Math.max(1, asked.reduce((sum, bytes) => sum + bytes, 0));
-  return streamed.map((bytes, layer) => bytes - Math.min(bytes, Math.round((asked[layer] ?? 0) * rounded)));
 }
 
 /** Hidden states on their way from and to the engines of other layers: at most a square of each slot, each way. */

@@ -11,7 +11,7 @@ function measure({ residentLayerBytes, buffers, pages }: GpuOptions): RuntimeByt
   return {
     weights: LAYERS * rest, weightBuffers: 0, cache: PAGE, scratch: 0, activations: 0, staging: 0, spill: 0, pageSlot: 4096,
     streamed: new Array<number>(LAYERS).fill(rest),
-    gpu: { weights: GLOBAL + LAYERS * (LAYER - rest), weightBuffers: buffers * rest, cache: pages * PAGE, scratch: SCRATCH, activations: ACTIVATION },
+    gpu: { weights: GLOBAL + LAYERS * (LAYER - rest), weightBuffers: buffers * rest, cache: pages * PAGE, scratch: SCRATCH, activations: ACTIVATION, streamedFromStore: [] },
   };
 }
 
