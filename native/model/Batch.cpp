@@ -103,7 +103,7 @@ std::shared_ptr<Batch> makeBatch(const std::vector<int32_t>& rows, const std::ve
     range.mode = static_cast<HeadMode>(checked(r, "head mode", entry[3], 0, 2));
     range.firstPage = checked(r, "first page", entry[4], 0, static_cast<int64_t>(pages.size()));
     range.pageCount = checked(r, "page count", entry[5], 0, static_cast<int64_t>(pages.size() - range.firstPage));
-    if (entry[6] < -1 || entry[6] >= static_cast<int64_t>(bounds.memoryPages)) refuse(r, "tail", entry[6], "-1, or a page in memory, under " + std::to_string(bounds.memoryPages));
+    if (entry[6] < -1 || entry[6] >= static_cast<int64_t>(bounds.memoryPages)) refuse(r, "tail", entry[6], "-1, or a page under " + std::to_string(bounds.memoryPages));
     range.tail = entry[6];
     range.spilled = std::any_of(pages.begin() + range.firstPage, pages.begin() + range.firstPage + range.pageCount, [](int32_t page) { return page < 0; });
     if (range.spilled) checkTail(r, range, pages);

@@ -3,9 +3,7 @@
 #include <cstring>
 
 #include "../../storeFixture.h"
-#if !defined(SPILLWAY_CUDA_RUNTIME)
-#include "../emulator/control.h"
-#endif
+#include "../fixture.h"
 
 namespace spillway::fixture {
 
@@ -20,6 +18,14 @@ inline RuntimeOptions onGpu(RuntimeOptions options, uint64_t memoryBytes = uint6
   gpu.residentLayerBytes = kAll;
   options.pages = 0;
   options.gpu = gpu;
+  return options;
+}
+
+// The first `deviceBytes` of each layer on the device, the next `hostBytes` in host memory, the rest in the store.
+inline RuntimeOptions split(const TinyStore& store, uint64_t deviceBytes, uint64_t hostBytes) {
+  RuntimeOptions options = onGpu(store.options(hostBytes));
+  options.gpu->residentLayerBytes = deviceBytes;
+  options.gpu->buffers = 2;
   return options;
 }
 
