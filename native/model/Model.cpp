@@ -194,15 +194,14 @@ void Model::loadWeight(uint32_t layer, uint32_t buffer, const std::atomic<bool>&
   filling.finish(layer);
 }
 
-void Model::attendStaged(Pass& pass, uint32_t layer, int32_t buffer) {
-  if (buffer == kNoBuffer) return attendLayer(pass, layer);
+template <typename Attend>
+void Model::attendStaged(const Batch& batch, uint32_t layer, int32_t buffer, Attend attend) {
+  if (buffer == kNoBuffer) return attend(nullptr);
   bool loads = false;
-  forStagedPages(pass.batch, window(layer), options_.pageTokens, [&](const StagedPage& page) { return !(loads |= page.loaded); });
+  forStagedPages(batch, window(layer), options_.pageTokens, [&](const StagedPage& page) { return !(loads |= page.loaded); });
   using Purpose = StagingBuffers::Purpose;
-  StagingBuffers::Use use(staging_, static_cast<uint32_t>(buffer), {pass.batch.serial, layer}, loads ? Purpose::AttendLoaded : Purpose::AttendFresh);
-  pass.staged = use.data();
-  pass.stagedBytes = DirectFile::aligned(cache_.pageBytes());
-  attendLayer(pass, layer);
+  StagingBuffers::Use use(staging_, static_cast<uint32_t>(buffer), {batch.serial, layer}, loads ? Purpose::AttendLoaded : Purpose::AttendFresh);
+  attend(use.data());
   use.finish();
 }
 
@@ -251,7 +250,12 @@ void Model::writeHidden(Activations& activations, const float* from, size_t coun
 
 std::unique_ptr<TaskResult> Model::compute(ComputePart part, uint32_t layer, const Batch& batch, Activations& activations, int32_t buffer,
                                            int32_t cacheBuffer) {
-  if (gpu_ != nullptr) return gpu_->compute(part, layer, batch, activations, buffer);
+  const size_t placeBytes = DirectFile::aligned(cache_.pageBytes());
+  if (gpu_ != nullptr) {
+    if (part != ComputePart::Attend) return gpu_->compute(part, layer, batch, activations, buffer, {});
+    attendStaged(batch, layer, cacheBuffer, [&](uint8_t* staged) { gpu_->compute(part, layer, batch, activations, buffer, {staged, placeBytes}); });
+    return nullptr;
+  }
   Scratch scratch(scratch_.data(), scratch_.bytes());
   std::optional<WeightBuffers::Use> use;
   if (buffer != kNoBuffer) use.emplace(buffers_, static_cast<uint32_t>(buffer), layer);
@@ -259,7 +263,13 @@ std::unique_ptr<TaskResult> Model::compute(ComputePart part, uint32_t layer, con
   switch (part) {
     case ComputePart::Embed: embed(pass); return nullptr;
     case ComputePart::Project: project(pass, layer); return nullptr;
-    case ComputePart::Attend: attendStaged(pass, layer, cacheBuffer); return nullptr;
+    case ComputePart::Attend:
+      attendStaged(batch, layer, cacheBuffer, [&](uint8_t* staged) {
+        pass.staged = staged;
+        pass.stagedBytes = placeBytes;
+        attendLayer(pass, layer);
+      });
+      return nullptr;
     case ComputePart::Finish: finish(pass, layer); return nullptr;
     case ComputePart::Head: return head(pass);
   }

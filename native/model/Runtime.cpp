@@ -45,10 +45,10 @@ Runtime::Runtime(RuntimeOptions&& options, std::function<void()> wake)
   spec_ = model_->spec();
   buffers_ = bytes_.weightBuffers == 0 ? 0 : model_->options().weights->buffers;
   bounds_ = {model_->options().limits, model_->options().pages, model_->options().pageTokens, spec_.contextTokens};
-  bounds_.memoryPages = bounds_.pages;
   if (const std::optional<GpuOptions>& gpu = model_->options().gpu) {
     buffers_ = bytes_.gpu->weightBuffers == 0 ? 0 : gpu->buffers;
     bounds_.pages += gpu->pages;
+    bounds_.devicePages = gpu->pages;
     bounds_.mostPages = mostGpuPageEntries(model_->options());
     link_ = std::make_unique<TaskQueue>("spillway-link", events_, channel_);
   }

@@ -149,7 +149,9 @@ class Model {
  private:
   uint64_t spilledCacheBytes() const;
   size_t hiddenPassageBytes() const;
-  void attendStaged(Pass& pass, uint32_t layer, int32_t buffer);
+  // attend(the staging buffer's memory, null where there is none)
+  template <typename Attend>
+  void attendStaged(const Batch& batch, uint32_t layer, int32_t buffer, Attend attend);
   uint32_t window(uint32_t layer) const { return options_.decoder.layerSpecs[layer].window; }
 
   RuntimeOptions options_;

@@ -66,7 +66,7 @@ CudaModel::~CudaModel() {
 }
 
 GpuPass CudaModel::passOf(const Batch& batch, Activations& activations, Scratch& scratch, Scratch& host, Link* link) const {
-  return {spec_, parts_.weights, pages_, constants_, parts_.hostPages, parts_.compute, mostGpuPageEntries(parts_.options), batch, activations, scratch, host, link};
+  return {spec_, parts_.weights, pages_, constants_, parts_.hostPages, parts_.compute, mostGpuPageEntries(parts_.options), batch, activations, scratch, host, link, parts_.options.keepKeys};
 }
 
 void CudaModel::measureScratch() {
@@ -165,7 +165,7 @@ void CudaModel::loadWeight(uint32_t layer, uint32_t buffer, WeightStore* store, 
   filling.finish(layer);
 }
 
-std::unique_ptr<TaskResult> CudaModel::compute(ComputePart part, uint32_t layer, const Batch& batch, Activations& activations, int32_t buffer) {
+std::unique_ptr<TaskResult> CudaModel::compute(ComputePart part, uint32_t layer, const Batch& batch, Activations& activations, int32_t buffer, const GpuStaging& staging) {
   Link& link = *computeLink_;
   link.use();
   Scratch scratch(scratchMemory_.data(), scratchMemory_.bytes()), host(hostScratch_.data(), hostScratch_.bytes());
@@ -173,6 +173,8 @@ std::unique_ptr<TaskResult> CudaModel::compute(ComputePart part, uint32_t layer,
   if (buffer != kNoBuffer) use.emplace(buffers_, static_cast<uint32_t>(buffer), layer);
   GpuPass pass = passOf(batch, activations, scratch, host, &link);
   if (use) pass.streamed = use->data();
+  pass.staged = staging.data;
+  pass.stagedBytes = staging.placeBytes;
   std::unique_ptr<TaskResult> result;
   try {
     switch (part) {

@@ -26,7 +26,7 @@ class CudaModel : public GpuModel {
   void load(WeightStore& store, LoadProgress& progress) override;
   void load(const std::vector<File>& files, LoadProgress& progress) override;
   void loadWeight(uint32_t layer, uint32_t buffer, WeightStore* store, const std::atomic<bool>& stopped) override;
-  std::unique_ptr<TaskResult> compute(ComputePart part, uint32_t layer, const Batch& batch, Activations& activations, int32_t buffer) override;
+  std::unique_ptr<TaskResult> compute(ComputePart part, uint32_t layer, const Batch& batch, Activations& activations, int32_t buffer, const GpuStaging& staging) override;
   std::shared_ptr<Activations> createActivations(uint32_t tokens) override;
   void readHidden(const Activations& activations, void* to, size_t bytes) override;
   void writeHidden(Activations& activations, const void* from, size_t bytes) override;

@@ -23,6 +23,12 @@ struct GpuParts {
   ThreadPool& pool;
 };
 
+// The staging buffer of a square's pages on disk, in host memory.
+struct GpuStaging {
+  uint8_t* data = nullptr;
+  size_t placeBytes = 0;
+};
+
 class GpuModel {
  public:
   virtual ~GpuModel() = default;
@@ -37,7 +43,7 @@ class GpuModel {
   virtual void load(WeightStore& store, LoadProgress& progress) = 0;
   virtual void load(const std::vector<File>& files, LoadProgress& progress) = 0;
   virtual void loadWeight(uint32_t layer, uint32_t buffer, WeightStore* store, const std::atomic<bool>& stopped) = 0;
-  virtual std::unique_ptr<TaskResult> compute(ComputePart part, uint32_t layer, const Batch& batch, Activations& activations, int32_t buffer) = 0;
+  virtual std::unique_ptr<TaskResult> compute(ComputePart part, uint32_t layer, const Batch& batch, Activations& activations, int32_t buffer, const GpuStaging& staging) = 0;
 
   // On any thread. Throws Error(Memory), with numbers, where the reservation has no room left.
   virtual std::shared_ptr<Activations> createActivations(uint32_t tokens) = 0;

@@ -2,34 +2,47 @@
 
 #include <algorithm>
 
-#include "../../runtime/Error.h"
-
 namespace spillway {
 
-AttendingRuns listAttendingRuns(const Batch& batch, const GpuPages& pages, uint32_t pageTokens, uint32_t window, bool inRanges, AttendingRun* runs) {
-  AttendingRuns found;
-  (void)pages;
-  (void)pageTokens;
-  (void)window;
-  if (inRanges) {
-    for (const BatchRange& range : batch.ranges) {
-      const uint32_t end = std::min(range.firstPosition + range.tokens, range.row->promptTokens);
-      if (end <= range.firstPosition) continue;
-      runs[found.inRanges++] = {range.firstToken, end - range.firstPosition};
-      found.longest = std::max(found.longest, end - range.firstPosition);
-    }
+namespace {
+
+// Of a range's tokens, those that attend in this way: [begin, end), counted from its first one.
+struct Share {
+  uint32_t begin, end;
+};
+
+Share shareOf(const BatchRange& range, uint32_t pageTokens, bool inRanges, Attending kind) {
+  const auto upTo = [&](uint64_t position) { return static_cast<uint32_t>(std::clamp<int64_t>(static_cast<int64_t>(position) - range.firstPosition, 0, range.tokens)); };
+  const uint32_t there = upTo(uint64_t(range.devicePages) * pageTokens), prompt = inRanges ? std::min(there, upTo(range.row->promptTokens)) : 0;
+  switch (kind) {
+    case Attending::InRange: return {0, prompt};
+    case Attending::ByItself: return {prompt, there};
+    case Attending::Split: return {range.devicePages == 0 ? range.tokens : there, range.tokens};
+    case Attending::OnHost: return {range.devicePages == 0 ? 0 : range.tokens, range.tokens};
   }
-  AttendingRun* last = runs + found.inRanges;
-  for (const BatchRange& range : batch.ranges) {
-    const uint32_t inPrompt = inRanges ? std::min(range.tokens, range.row->promptTokens - std::min(range.row->promptTokens, range.firstPosition)) : 0;
-    if (inPrompt == range.tokens) continue;
-    const uint32_t first = range.firstToken + inPrompt, count = range.tokens - inPrompt;
-    if (found.oneByOne != 0 && last->firstToken + last->tokens == first) {
-      last->tokens += count;
-      continue;
+  return {0, 0};
+}
+
+}  // namespace
+
+AttendingRuns listAttendingRuns(const Batch& batch, uint32_t pageTokens, bool inRanges, AttendingRun* runs) {
+  AttendingRuns found;
+  for (size_t k = 0; k < kAttendings; k++) {
+    const auto kind = static_cast<Attending>(k);
+    found.of[k] = runs;
+    size_t& count = found.count[k];
+    for (const BatchRange& range : batch.ranges) {
+      const Share share = shareOf(range, pageTokens, inRanges, kind);
+      if (share.begin >= share.end) continue;
+      const AttendingRun run{range.firstToken + share.begin, share.end - share.begin};
+      if (kind == Attending::InRange) found.longest = std::max(found.longest, run.tokens);
+      else if (count != 0 && runs[count - 1].firstToken + runs[count - 1].tokens == run.firstToken) {
+        runs[count - 1].tokens += run.tokens;
+        continue;
+      }
+      runs[count++] = run;
     }
-    last = runs + found.inRanges + found.oneByOne++;
-    *last = {first, count};
+    runs += count;
   }
   return found;
 }

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "GpuPass.h"
+#include "../Batch.h"
 
 namespace spillway {
 
@@ -13,13 +13,28 @@ struct AttendingRun {
   uint32_t tokens;
 };
 
+enum class Attending : uint8_t {
+  InRange,   // all of its keys are on the device: of a prompt, many queries at a time. Runs are of one row each
+  ByItself,  // likewise, a token by itself
+  Split,     // its row's first keys are on the device, the last ones, its own among them, in host memory
+  OnHost,    // all of them are in host memory
+};
+constexpr size_t kAttendings = 4;
+
 struct AttendingRuns {
-  size_t inRanges = 0;   // runs of a prompt's tokens, each of one row: they come first
-  size_t oneByOne = 0;   // runs of tokens that attend by themselves
-  uint32_t longest = 0;  // of the former, in tokens
+  const AttendingRun* of[kAttendings] = {};
+  size_t count[kAttendings] = {};
+  uint32_t longest = 0;  // of those in ranges, in tokens
+
+  const AttendingRun* begin(Attending kind) const { return of[static_cast<size_t>(kind)]; }
+  const AttendingRun* end(Attending kind) const { return begin(kind) + size(kind); }
+  size_t size(Attending kind) const { return count[static_cast<size_t>(kind)]; }
 };
 
-// A batch's runs, to `runs`: room for two a token. window: the layer's; inRanges: whether there is attention for ranges.
-AttendingRuns listAttendingRuns(const Batch& batch, const GpuPages& pages, uint32_t pageTokens, uint32_t window, bool inRanges, AttendingRun* runs);
+// A batch's runs, to `runs`: room for one a token. inRanges: whether there is attention for ranges.
+AttendingRuns listAttendingRuns(const Batch& batch, uint32_t pageTokens, bool inRanges, AttendingRun* runs);
+
+// The position that the row's keys in host memory begin at, if it has any.
+inline uint32_t firstHostKey(const BatchRange& range, uint32_t pageTokens) { return range.devicePages * pageTokens; }
 
 }  // namespace spillway

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "GpuPass.h"
+#include "HostAttention.h"
 #include "attendingRuns.h"
 
 namespace spillway {
@@ -42,7 +43,11 @@ Tables uploadTables(const GpuPass& pass, size_t layer, const AttendingRun* runs,
         const int32_t page = batch.pages[range.firstPage + p];
         pointers[entry++] = pass.pages.holds(page) ? pass.pages.page(layer, page) : nullptr;
       }
-      for (uint32_t t = 0; t < range.tokens; t++) attending[range.firstToken + t] = {table, range.firstPosition + t};
+      const uint32_t keys = firstHostKey(range, pageTokens);
+      for (uint32_t t = 0; t < range.tokens; t++) {
+        const uint32_t position = range.firstPosition + t;
+        attending[range.firstToken + t] = {table, position, position < keys ? 0 : keys};
+      }
     }
     for (size_t r = 0; r < runCount; r++) ranges[r] = {runs[r].firstToken, runs[r].tokens};
     pass.link->upload(there, here, bytes);
@@ -68,21 +73,34 @@ void storeKeys(const GpuPass& pass, const Tables& tables) {
   }
 }
 
-// Tokens by themselves, as many at a time as there is room for partial results.
-void attendOneByOne(const GpuPass& pass, const AttentionShape& shape, const Tables& tables, uint32_t first, uint32_t count, const cuda::AttentionPartials& room, size_t roomParts) {
-  const size_t width = pass.spec.queryWidth();
-  for (uint32_t end = first + count; first < end;) {
-    uint32_t lastPosition = 0, some = 0;
-    for (; first + some < end; some++) {
-      const uint32_t last = std::max(lastPosition, pass.batch.tokens[first + some].position);
-      if (some != 0 && size_t(some + 1) * shape.heads * cuda::attentionParts(last) > roomParts) break;
-      lastPosition = last;
+// How many positions of a token's keys are on the device.
+uint32_t keysThere(const GpuPass& pass, size_t token) {
+  const BatchToken& entry = pass.batch.tokens[token];
+  const uint32_t keys = firstHostKey(pass.batch.ranges[entry.range], pass.layout().pageTokens);
+  return entry.position < keys ? entry.position + 1 : keys;
+}
+
+// Room for partial results of tokens that attend by themselves.
+struct PartialRoom {
+  cuda::AttentionPartials partials;
+  size_t parts;  // of one query each
+};
+
+// A run of such tokens, as many at a time as there is room for: attend(first token, tokens, partials).
+template <typename Attend>
+void inSlices(const GpuPass& pass, const AttendingRun& run, const PartialRoom& room, Attend attend) {
+  const size_t heads = pass.spec.heads;
+  const size_t end = size_t(run.firstToken) + run.tokens;
+  for (size_t first = run.firstToken, some; first < end; first += some) {
+    uint32_t parts = 0;
+    for (some = 0; first + some < end; some++) {
+      const uint32_t most = std::max(parts, cuda::attentionParts(keysThere(pass, first + some) - 1));
+      if (some != 0 && (some + 1) * heads * most > room.parts) break;
+      parts = most;
     }
-    cuda::AttentionPartials partials = room;
-    partials.parts = cuda::attentionParts(lastPosition);
-    float* queries = pass.activations.queries + first * width;
-    cuda::attendTokens(pass.link->stream(), pass.layout(), shape, tables.tokens + first, some, queries, width, queries, width, partials);
-    first += some;
+    cuda::AttentionPartials partials = room.partials;
+    partials.parts = parts;
+    attend(first, some, partials);
   }
 }
 
@@ -92,27 +110,52 @@ void attendLayer(const GpuPass& pass, size_t layer) {
   const DecoderSpec& spec = pass.spec;
   if (!pass.measuring()) takeKeys(pass.batch, pass.activations, layer);
   const size_t mark = pass.scratch.used(), hostMark = pass.host.used();
-  const size_t tokens = pass.tokens(), elements = tokens * spec.queryWidth();
+  const size_t tokens = pass.tokens(), width = spec.queryWidth(), elements = tokens * width;
   const bool inRanges = pass.compute.precision == Precision::Default && cuda::hasRangeAttention(pass.layout());
   const AttentionShape shape{spec.heads, spec.attentionScale, spec.layerSpecs[layer].window, pass.constants.slopes, spec.alibiRoundToBfloat16, 1};
 
-  AttendingRun* runs = pass.host.take<AttendingRun>(2 * tokens);
-  const AttendingRuns found = pass.measuring() ? AttendingRuns{} : listAttendingRuns(pass.batch, pass.pages, pass.layout().pageTokens, shape.window, inRanges, runs);
-  const Tables tables = uploadTables(pass, layer, runs, found.inRanges);
-  float* queries = inRanges ? pass.scratch.take<float>(elements) : nullptr;  // attendRanges() may not overwrite them
-  // Room for the partial results of one token at least, of all at most, and of 32 MiB otherwise.
+  AttendingRun* runMemory = pass.host.take<AttendingRun>(tokens);
+  const AttendingRuns runs = pass.measuring() ? AttendingRuns{} : listAttendingRuns(pass.batch, pass.layout().pageTokens, inRanges, runMemory);
+  const Tables tables = uploadTables(pass, layer, runs.begin(Attending::InRange), runs.size(Attending::InRange));
+  float* copied = inRanges ? pass.scratch.take<float>(elements) : nullptr;  // queries, which attendRanges() may not overwrite
+  // For one token at least, for all at most, and 32 MiB otherwise.
   const size_t tokenParts = size_t(spec.heads) * cuda::attentionParts(spec.contextTokens - 1), partBytes = (spec.headDim + 2) * sizeof(float);
   const size_t roomParts = std::min(tokens * tokenParts, std::max(tokenParts, (size_t(32) << 20) / partBytes));
-  const cuda::AttentionPartials room{pass.scratch.take<cuda::AttentionPartial>(roomParts), pass.scratch.take<float>(roomParts * spec.headDim), 0};
+  PartialRoom room{{pass.scratch.take<cuda::AttentionPartial>(roomParts), pass.scratch.take<float>(roomParts * spec.headDim), 0}, roomParts};
+  HostAttention host(pass, runs, layer);
 
   if (!pass.measuring()) {
+    cudaStream_t stream = pass.link->stream();
+    float* queries = pass.activations.queries;
+    const bool delegates = runs.size(Attending::Split) + runs.size(Attending::OnHost) != 0;
+    if (delegates) host.fetch();
+    // From here on the device works, while the processor does its part.
     storeKeys(pass, tables);
-    if (found.inRanges != 0) {
-      cuda::check(cudaMemcpyAsync(queries, pass.activations.queries, elements * sizeof(float), cudaMemcpyDeviceToDevice, pass.link->stream()), "cudaMemcpyAsync");
-      cuda::attendRanges(pass.link->stream(), pass.layout(), shape, tables.tokens, tables.ranges, found.inRanges, found.longest, queries, spec.queryWidth(),
-                         pass.activations.queries, spec.queryWidth());
+    if (runs.size(Attending::InRange) != 0) {
+      cuda::check(cudaMemcpyAsync(copied, queries, elements * sizeof(float), cudaMemcpyDeviceToDevice, stream), "cudaMemcpyAsync");
+      cuda::attendRanges(stream, pass.layout(), shape, tables.tokens, tables.ranges, runs.size(Attending::InRange), runs.longest, copied, width, queries, width);
     }
-    for (size_t r = found.inRanges; r < found.inRanges + found.oneByOne; r++) attendOneByOne(pass, shape, tables, runs[r].firstToken, runs[r].tokens, room, roomParts);
+    for (const AttendingRun* run = runs.begin(Attending::ByItself); run != runs.end(Attending::ByItself); run++) {
+      inSlices(pass, *run, room, [&](size_t first, size_t some, const cuda::AttentionPartials& partials) {
+        cuda::attendTokens(stream, pass.layout(), shape, tables.tokens + first, some, queries + first * width, width, queries + first * width, width, partials);
+      });
+    }
+    if (delegates) {
+      host.attend();
+      host.send();
+    }
+    const auto merge = [&](size_t first, size_t some, cuda::AttentionPartials partials) {
+      partials.otherWeights = host.partials() + first * spec.heads;
+      partials.otherValues = host.values() + first * width;
+      cuda::mergePartials(stream, partials, some, spec.heads, spec.headDim, queries + first * width, width);
+    };
+    for (const AttendingRun* run = runs.begin(Attending::Split); run != runs.end(Attending::Split); run++) {
+      inSlices(pass, *run, room, [&](size_t first, size_t some, const cuda::AttentionPartials& partials) {
+        cuda::attendParts(stream, pass.layout(), shape, tables.tokens + first, some, queries + first * width, width, partials);
+        merge(first, some, partials);
+      });
+    }
+    for (const AttendingRun* run = runs.begin(Attending::OnHost); run != runs.end(Attending::OnHost); run++) merge(run->firstToken, run->tokens, room.partials);
   }
   pass.scratch.release(mark);
   pass.host.release(hostMark);
