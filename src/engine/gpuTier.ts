@@ -17,8 +17,9 @@ export interface GpuTier {
 
 export interface GpuTierDemand {
   readonly settings: GpuSettings;
-  /** What a runtime would reserve with so much on the GPU, and a page of cache in memory. */
+  /** What a runtime would reserve with so much on the GPU, and so many pages of cache in memory. */
   readonly measure: (gpu: GpuOptions) => RuntimeBytes;
+  readonly tablePages: number;
   /** Buffers for hidden states. */
   readonly activationBuffers: number;
   readonly rows: number;
@@ -37,7 +38,7 @@ const WHOLE_LAYERS = 2 ** 52;
  * Decides what of a model is on the GPU: weights, KV cache, and room for what is computed.
  * @throws MemoryBudgetError with the smallest cap that works
  */
-export function gpuTier({ settings, measure, activationBuffers, rows, rowPages, leastPages, mostPages }: GpuTierDemand): GpuTier {
+export function gpuTier({ settings, measure, tablePages, activationBuffers, rows, rowPages, leastPages, mostPages }: GpuTierDemand): GpuTier {
   const { device, capBytes, weightShare, cacheShare } = settings;
   const optionsOf = (residentLayerBytes: number, buffers: number, pages: number): GpuOptions =>
     ({ device, memoryBytes: capBytes, pinnedBytes: PINNED_BYTES, pages, residentLayerBytes, buffers });
@@ -46,7 +47,7 @@ export function gpuTier({ settings, measure, activationBuffers, rows, rowPages, 
     return gpu ? gpu.weights + gpu.weightBuffers + gpu.scratch + activationBuffers * gpu.activations : 0;
   };
   const nothing = measure(optionsOf(0, 1, 0));
-  const pageBytes = nothing.cache;
+  const pageBytes = nothing.cache / tablePages;
   const { residentLayerBytes, buffers, pages, cacheShare: share } = planGpu({
     capBytes, takes, pageBytes, rows, rowPages, leastPages, mostPages, weightShare, cacheShare,
     largestLayerBytes: Math.max(...nothing.streamed),

@@ -151,9 +151,12 @@ class RuntimePlan {
     const { gpu, slots, rowsPerSlot } = settings;
     const rows = slots * rowsPerSlot;
     const share = gpu?.cacheShare ?? 1;
+    // Tables of as many pages as a square's rows can have: with a GPU room for them is part of the scratch memory.
+    const tablePages = this.mostRows * Math.ceil(decoder.contextTokens / PAGE_TOKENS);
     this.gpu = gpu && gpuTier({
       settings: gpu,
-      measure: (on) => nativeCall(() => addon.measureRuntime({ ...this.options(1), gpu: on })),
+      measure: (on) => nativeCall(() => addon.measureRuntime({ ...this.options(tablePages), gpu: on })),
+      tablePages,
       activationBuffers: spill.activations?.buffers ?? slots,
       rows,
       rowPages: gpuPagesOf(settings.rowTokens, 1),
@@ -161,7 +164,8 @@ class RuntimePlan {
       mostPages: Math.max(gpuPagesOf(decoder.contextTokens, share), gpuPagesOf(USUAL_ROW_TOKENS, share) * rows),
     });
     this.onePage = nativeCall(() => addon.measureRuntime(this.options(1)));
-    const { scratch, staging, activations } = this.onePage;
+    const { staging, activations } = this.onePage;
+    const { scratch } = this.gpu ? nativeCall(() => addon.measureRuntime(this.options(tablePages))) : this.onePage;
     const { activations: spilled } = spill;
     const stores = spilled ? slots * spilled.residentTokens * decoder.hiddenSize * 4 : 0;
     const pinned = this.gpu?.options.pinnedBytes ?? 0;

@@ -17,7 +17,7 @@ function measure({ residentLayerBytes, buffers, pages }: GpuOptions): RuntimeByt
 
 const demand = (capBytes: number, more: Partial<GpuTierDemand['settings']> = {}): GpuTierDemand => ({
   settings: { device: 0, capBytes, weightShare: undefined, cacheShare: undefined, activationsMove: false, ...more },
-  measure, activationBuffers: 2, rows: 3, rowPages: 4, leastPages: 2, mostPages: 40,
+  measure, tablePages: 1, activationBuffers: 2, rows: 3, rowPages: 4, leastPages: 2, mostPages: 40,
 });
 /** All weights, scratch and hidden states. */
 const WHOLE = GLOBAL + LAYERS * LAYER + SCRATCH + 2 * ACTIVATION;

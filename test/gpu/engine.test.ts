@@ -12,11 +12,18 @@ import { model, unequalRows } from '../e2e/support.js';
 import { agreement } from './support/agreement.js';
 
 const GPU = { gpuMemory: '16MiB' } as const;
-/** Log-probabilities of products on halves against such on 8-bit activations; and in float32. */
-const TOLERANCE = { default: 0.15, float32: 1e-4 };
+/**
+ * Log-probabilities of the processor in float32 against products on halves, and in float32. (By default the processor rounds activations to 8 bits, which in
+ * these models of random weights moves log-probabilities by up to a half.)
+ */
+const TOLERANCE = { default: 0.1, float32: 1e-4 };
 /** Ids that every tiny model has. */
 const greedy = unequalRows.map((row) => ({ ...row, tokens: row.tokens?.map((token) => token % 120) ?? [] }));
 const sampled = greedy.map((row, i) => ({ ...row, ...(i % 3 === 1 && { temperature: 0.8, topP: 0.9, seed: i }), ...(i % 5 === 2 && { repetitionPenalty: 1.3 }) }));
+/** Rows of up to three pages; the shortest context is 64 tokens. */
+const long: readonly Row[] = Array.from({ length: 10 }, (_, i) => ({
+  id: i, tokens: Array.from({ length: 1 + ((i * 37) % 52) }, (__, j) => (i * 31 + j * 17 + 3) % 120), maxNewTokens: 2 + ((i * 11) % 11),
+}));
 let disk: string;
 beforeAll(() => {
   disk = mkdtempSync(join(tmpdir(), 'spillway-gpu-'));
@@ -42,10 +49,17 @@ describe.each([
 ])('%s', (name) => {
   test.each(['default', 'float32'] as const)("greedy answers are those of the processor (%s)", async (precision) => {
     const rows = greedy.slice(0, 12);
-    // AMX rounds weights of its own accord.
-    const expected = await generate({ model: model(name), precision, instructionSet: 'scalar' }, rows);
+    const expected = await generate({ model: model(name), precision: 'float32' }, rows);
     const { compared, all } = agreement(expected, await generate({ model: model(name), precision, ...GPU }, rows), TOLERANCE[precision]);
-    expect(compared).toBeGreaterThan(0.7 * all);
+    expect(compared).toBeGreaterThan(0.8 * all);
+  });
+
+  test('and they are with the cache on all tiers, attention on the processor for what is not on the GPU', async () => {
+    const rows = long.slice(0, 5);
+    const expected = await generate({ model: model(name), precision: 'float32' }, rows);
+    const found = await generate({ model: model(name), precision: 'float32', ...GPU, cache: { gpu: 0.4, cpu: 0.3, disk: 0.3 }, weights: { gpu: 0.5, cpu: 0.25, disk: 0.25 }, batchSize: 3 }, rows);
+    const { compared, all } = agreement(expected, found, TOLERANCE.float32);
+    expect(compared).toBeGreaterThan(0.9 * all);
   });
 });
 
@@ -69,6 +83,47 @@ describe.each(['llama-Q4_1.gguf', 'gemma3-mixed.gguf'])('%s', (name) => {
       }),
       { numRuns: 8, examples: [[{ onGpu: 0.3, inMemory: 0.5, activations: 0.5, batchSize: 3, batches: 2, extra: 9, window: 8, schedule: diagonalBlock(), pipeline: defaultPipeline }]] },
     );
+  });
+});
+
+describe('a KV cache on three tiers', () => {
+  const options: EngineOptions = { model: model('gemma3-mixed.gguf'), ...GPU };
+
+  test('whatever lives where, and whatever the company: the same answers but for ties', async () => {
+    const expected = await generate({ ...options, gpuMemory: 0, precision: 'float32' }, long);
+    const share = fc.nat(4);
+    const setup = fc.record({
+      g: share, c: share, d: share, batchSize: fc.integer({ min: 1, max: 6 }), batches: fc.integer({ min: 1, max: 3 }), extra: fc.integer({ min: 0, max: 60 }),
+      window: fc.integer({ min: 1, max: 12 }), schedule: fc.constantFrom(rowByRow(), zigZagBlock(), diagonalBlock()), pipeline: fc.constantFrom(defaultPipeline, serialPipeline),
+    });
+    await fc.assert(
+      fc.asyncProperty(setup, async ({ g, c, d, batchSize, batches, extra, window, schedule, pipeline }) => {
+        const sum = g + c + d;
+        const cache = sum === 0 ? { gpu: 0, cpu: 1, disk: 0 } : { gpu: g / sum, cpu: c / sum, disk: d / sum };
+        const found = await generate({ ...options, cache, batchSize, batches, tokensPerSquare: batchSize + extra }, long, { window, schedule, pipeline });
+        const { compared, all } = agreement(expected, found, TOLERANCE.default);
+        expect(compared).toBeGreaterThan(0.7 * all);
+      }),
+      { numRuns: 6 },
+    );
+  });
+
+  test.each<[string, Partial<EngineOptions>]>([['compressed', { compressCache: '8bit' }], ['attended to sparsely', { sparseAttention: 0.5 }]])('that is %s lives beside the GPU', async (_, more) => {
+    let stats: RunStats | undefined;
+    const found = await generate({ ...options, ...more, precision: 'float32' }, long.slice(0, 4), { onStats: (each) => (stats = each) });
+    agreement(await generate({ ...options, ...more, gpuMemory: 0, precision: 'float32' }, long.slice(0, 4)), found, 0.01);
+    expect(stats?.policy['cache']).toEqual({ gpu: 0, cpu: 1, disk: 0 });
+  });
+
+  test('scores a text as the processor does', async () => {
+    const tokens = Array.from({ length: 150 }, (_, i) => (i * 37 + 11) % 250);
+    const score = async (more: Partial<EngineOptions>): Promise<number> => {
+      await using engine = await Engine.open({ ...options, precision: 'float32', ...more });
+      return (await engine.perplexity(tokens, { window: 80 })).negativeLogLikelihood;
+    };
+    const expected = await score({ gpuMemory: 0 });
+    expect(Math.abs((await score({})) - expected)).toBeLessThan(1e-3);
+    expect(Math.abs((await score({ cache: { gpu: 0.5, cpu: 0.5, disk: 0 } })) - expected)).toBeLessThan(1e-3);
   });
 });
 
@@ -105,7 +160,7 @@ describe('memory and traffic of a GPU', () => {
     expect(tier).toBe('gpu');
     await expect(Engine.open({ ...options, cache, gpuMemory: neededBytes - 1, disk })).rejects.toThrow(MemoryBudgetError);
     const small = await generate({ ...options, cache, batchSize: 64, tokensPerSquare: 512, gpuMemory: neededBytes });
-    agreement(await generate({ model: options.model, instructionSet: 'scalar' }), small, TOLERANCE.default);
+    agreement(await generate({ model: options.model, precision: 'float32' }), small, TOLERANCE.default);
   });
 
   test('more than the device has is refused', async () => {
