@@ -33,6 +33,7 @@ const kernels = {
   attendRangesKernel: { threads: 128, registers: 232 },
   dequantisePagesKernel: { threads: 256, registers: 40 },
   embedKernel: { threads: 256, registers: 48 },
+  gatherRowsKernel: { threads: 256, registers: 40 },
   layerNormKernel: { threads: 256, registers: 48 },
   mergePartialsKernel: { threads: 128, registers: 40 },
   multiplyFloatKernel: { threads: 256, registers: 80 },
@@ -42,6 +43,8 @@ const kernels = {
   rmsNormKernel: { threads: 256, registers: 48 },
   rotateKernel: { threads: 256, registers: 40 },
   sampleTokensKernel: { threads: 512, registers: 64 },
+  scaleKernel: { threads: 256, registers: 40 },
+  scatterScaledRowsKernel: { threads: 256, registers: 40 },
   storeTokensKernel: { threads: 128, registers: 40 },
 };
 const registersOfMultiprocessor = 65536;

@@ -88,14 +88,13 @@ export class Engine implements GenerationSource, AsyncDisposable {
     private readonly settled: SettledOptions,
   ) {
     const { decoder } = source;
-    const { cache, activations, streamedBytes, cacheOnDisk, activationsOnDisk, grid } = settled;
+    const { cache, activations, streamedBytes, grid } = settled;
     const { first, last } = layerBounds(grid);
     const windows = decoder.layerSpecs.slice(first, last + 1).map(({ window }) => window);
-    this.device = new NativeDevice(runtime, { ...settled, pageTokens: cache.pageTokens, firstLayer: first, windows });
-    this.pool = new PagePool(cache.pages, cache.pageTokens, settled.diskCache);
-    const [bytes, streamed] = [settled.layerBytes, streamedBytes].map((list) => list.reduce((sum, each) => sum + each, 0));
-    const onDisk = (share: number): TierShares => ({ gpu: 0, cpu: 1 - share, disk: share });
-    const placement: Placement = { weights: onDisk((streamed ?? 0) / Math.max(1, bytes ?? 0)), cache: onDisk(cacheOnDisk), activations: onDisk(activationsOnDisk) };
+    const { gpuTier: gpu } = settled;
+    this.device = new NativeDevice(runtime, { ...settled, pageTokens: cache.pageTokens, firstLayer: first, windows, computeTier: gpu ? 'gpu' : 'cpu' });
+    this.pool = new PagePool(cache.pages, cache.pageTokens, settled.diskCache, gpu && { pages: gpu.options.pages, share: gpu.cacheShare });
+    const placement = placementOf(settled);
     const tokenBytes = decoder.hiddenSize * 4;
     const movement = pagedMovement({
       streamedBytes,
@@ -105,6 +104,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
       windows,
       tokenBytes,
       residentTokens: activations?.residentTokens ?? Infinity,
+      gpu: gpu && settled,
     });
     this.movement = peerMovement(movement, grid, tokenBytes, this.device.computeTier);
     this.outlook = new Outlook(settled, placement);
@@ -340,13 +340,13 @@ export class Engine implements GenerationSource, AsyncDisposable {
   /** What peers have to know of this engine. */
   private facts(): StageFacts {
     const { layers, hiddenSize, vocabularySize, family } = this.source.decoder;
-    const { grid, cache, diskCache } = this.settled;
+    const { grid, cache, diskCache, gpuTier } = this.settled;
     return {
       model: { layers, hiddenSize, vocabularySize, family },
       layers: { first: layerBounds(grid).first, count: grid.layers },
       grid: { slots: grid.slots, rowsPerSlot: grid.rowsPerSlot, tokensPerSquare: grid.tokensPerSquare },
       cache: { pageTokens: cache.pageTokens, diskShare: diskCache.share, mostDiskPages: diskCache.mostPerRow },
-      pages: { memory: cache.pages, disk: diskCache.pages },
+      pages: { gpu: gpuTier?.options.pages ?? 0, memory: cache.pages, disk: diskCache.pages },
     };
   }
 
@@ -378,17 +378,34 @@ export class Engine implements GenerationSource, AsyncDisposable {
     const { used, peakUsed } = this.pool;
     const fixed = reservedBytes - cache.pages * pageBytes;
     const cpu = { capacityBytes: capBytes, usedBytes: fixed + used.memory * pageBytes, peakBytes: fixed + peakUsed.memory * pageBytes };
-    if (storeBytes + spillBytes === 0) return { cpu };
+    const { gpuTier: gpu } = this.settled;
+    const host = gpu
+      ? { gpu: { capacityBytes: gpu.capBytes, usedBytes: gpu.fixedBytes + used.gpu * gpu.pageBytes, peakBytes: gpu.fixedBytes + peakUsed.gpu * gpu.pageBytes }, cpu }
+      : { cpu };
+    if (storeBytes + spillBytes === 0) return host;
     const diskPageBytes = pageSlotBytes * this.settled.grid.layers;
     const kept = storeBytes + spillBytes - diskCache.pages * diskPageBytes;
     const capacityBytes = Number.isFinite(diskBytes) ? diskBytes : storeBytes + spillBytes;
-    return { cpu, disk: { capacityBytes, usedBytes: kept + used.disk * diskPageBytes, peakBytes: kept + peakUsed.disk * diskPageBytes } };
+    return { ...host, disk: { capacityBytes, usedBytes: kept + used.disk * diskPageBytes, peakBytes: kept + peakUsed.disk * diskPageBytes } };
   }
 
   private checkOptions(options: RunOptions): void {
     if (this.closing) throw new UsageError('the engine is closed');
     checkRunOptions(options, this.source.decoder.vocabularySize);
   }
+}
+
+/** Where weights, KV cache and hidden states live, as the cost model has it. */
+function placementOf({ layerBytes, streamedBytes, fromDisk, gpuTier, cacheOnDisk, activationsOnDisk, activations }: SettledOptions): Placement {
+  const sum = (list: readonly number[]): number => list.reduce((total, each) => total + each, 0);
+  const all = Math.max(1, sum(layerBytes));
+  const [moves, disk] = [sum(streamedBytes) / all, sum(fromDisk) / all];
+  const spread = (gpu: number, onDisk: number): TierShares => ({ gpu, cpu: Math.max(0, 1 - gpu - onDisk), disk: onDisk });
+  return {
+    weights: spread(gpuTier ? Math.max(0, 1 - moves) : 0, disk),
+    cache: spread(gpuTier?.cacheShare ?? 0, cacheOnDisk),
+    activations: spread(gpuTier && !activations ? 1 : 0, activationsOnDisk),
+  };
 }
 
 interface StartOptions {

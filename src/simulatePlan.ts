@@ -6,7 +6,7 @@ import { RunRecorder } from './engine/execution/RunRecorder.js';
 import type { RunRow } from './engine/execution/RunRow.js';
 import { SimulatedDevice } from './engine/execution/SimulatedDevice.js';
 import type { TaskEvent } from './engine/execution/Task.js';
-import { movement, type Movement } from './engine/memory/movement.js';
+import { movement, withCpuAttention, type Movement } from './engine/memory/movement.js';
 import { PagePool } from './engine/memory/PagePool.js';
 import type { BlockSetting } from './engine/policy/CostModel.js';
 import { tokensPerSquareOf, type Policy } from './engine/policy/Policy.js';
@@ -111,8 +111,7 @@ function planMovement({ shape, block }: BlockSetting, { weights, cache, activati
     tokenActivations: sizes.tokenActivationBytes,
   };
   const moves = movement({ weights, cache, activations }, bytes, computeTier, shape.layers);
-  if (computeTier === 'cpu' || !block.cpuAttention) return moves;
-  return { ...moves, loadCache: (square, pagesOf) => moves.loadCache(square, pagesOf).map((route) => route.filter(({ to }) => to === 'cpu')).filter((route) => route.length > 0) };
+  return computeTier === 'gpu' && block.cpuAttention ? withCpuAttention(moves) : moves;
 }
 
 async function* plannedRows(rows: number, promptTokens: number, newTokens: number): AsyncGenerator<RunRow<number>> {

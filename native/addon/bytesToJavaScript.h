@@ -15,9 +15,22 @@ inline Napi::Object bytesToJavaScript(Napi::Env env, const RuntimeBytes& bytes) 
   object.Set("staging", static_cast<double>(bytes.staging));
   object.Set("spill", static_cast<double>(bytes.spill));
   object.Set("pageSlot", static_cast<double>(bytes.pageSlot));
-  Napi::Array streamed = Napi::Array::New(env, bytes.streamed.size());
-  for (size_t layer = 0; layer < bytes.streamed.size(); layer++) streamed.Set(static_cast<uint32_t>(layer), static_cast<double>(bytes.streamed[layer]));
-  object.Set("streamed", streamed);
+  const auto layers = [env](const std::vector<uint64_t>& values) {
+    Napi::Array array = Napi::Array::New(env, values.size());
+    for (size_t layer = 0; layer < values.size(); layer++) array.Set(static_cast<uint32_t>(layer), static_cast<double>(values[layer]));
+    return array;
+  };
+  object.Set("streamed", layers(bytes.streamed));
+  if (bytes.gpu) {
+    Napi::Object gpu = Napi::Object::New(env);
+    gpu.Set("weights", static_cast<double>(bytes.gpu->weights));
+    gpu.Set("weightBuffers", static_cast<double>(bytes.gpu->weightBuffers));
+    gpu.Set("cache", static_cast<double>(bytes.gpu->cache));
+    gpu.Set("scratch", static_cast<double>(bytes.gpu->scratch));
+    gpu.Set("activations", static_cast<double>(bytes.gpu->activations));
+    gpu.Set("streamedFromStore", layers(bytes.gpu->streamedFromStore));
+    object.Set("gpu", gpu);
+  }
   return object;
 }
 

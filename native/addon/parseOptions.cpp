@@ -91,6 +91,19 @@ std::optional<SpillOptions> parseSpill(const Napi::Value& value) {
   return spill;
 }
 
+std::optional<GpuOptions> parseGpu(const Napi::Value& value) {
+  if (value.IsUndefined()) return {};
+  const Napi::Object object = readObject(value, "gpu");
+  GpuOptions gpu;
+  gpu.device = count(object, "device", "gpu.");
+  gpu.memoryBytes = readInteger(object.Get("memoryBytes"), "gpu.memoryBytes", 0, kMostSafe);
+  gpu.pinnedBytes = readInteger(object.Get("pinnedBytes"), "gpu.pinnedBytes", 0, kMostSafe);
+  gpu.pages = count(object, "pages", "gpu.");
+  gpu.residentLayerBytes = readInteger(object.Get("residentLayerBytes"), "gpu.residentLayerBytes", 0, kMostSafe);
+  gpu.buffers = count(object, "buffers", "gpu.");
+  return gpu;
+}
+
 }  // namespace
 
 RuntimeOptions parseRuntimeOptions(const Napi::Value& value) {
@@ -115,6 +128,7 @@ RuntimeOptions parseRuntimeOptions(const Napi::Value& value) {
   options.limits = {count(limits, "tokensPerSquare", "limits."), count(limits, "rowsPerSquare", "limits.")};
   options.weights = parseStoredWeights(object.Get("weights"));
   options.spill = parseSpill(object.Get("spill"));
+  options.gpu = parseGpu(object.Get("gpu"));
   return options;
 }
 

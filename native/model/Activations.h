@@ -1,6 +1,8 @@
 // What a batch carries from task to task of a pass.
 #pragma once
 #include <cstdint>
+#include <memory>
+#include <utility>
 
 #include "../runtime/Arena.h"
 #include "../runtime/DirectFile.h"
@@ -13,7 +15,19 @@ struct Activations {
   // keepsKeys: with room for new keys and values, which pages on disk need between projection and attention.
   Activations(const DecoderSpec& spec, uint32_t tokens, bool keepsKeys)
       : capacityTokens(tokens), keepsKeys(keepsKeys), memory(bytesFor(spec, tokens, keepsKeys), "activations") {
-    hidden = reinterpret_cast<float*>(memory.data());
+    place(spec, memory.data());
+  }
+  // In memory of another owner, bytesFor() of it, which may be a device's: nothing here is to be touched by the processor then.
+  Activations(const DecoderSpec& spec, uint32_t tokens, bool keepsKeys, std::shared_ptr<void> owner, uint8_t* data)
+      : capacityTokens(tokens), keepsKeys(keepsKeys), owner(std::move(owner)) {
+    place(spec, data);
+  }
+  Activations(const Activations&) = delete;
+  Activations& operator=(const Activations&) = delete;
+
+  void place(const DecoderSpec& spec, uint8_t* data) {
+    const uint32_t tokens = capacityTokens;
+    hidden = reinterpret_cast<float*>(data);
     queries = hidden + hiddenBytes(spec, tokens) / sizeof(float);
     rotary = queries + bytes(tokens, spec.queryWidth()) / sizeof(float);
     keys = rotary + bytes(tokens, rotaryWidth(spec)) / sizeof(float);
@@ -27,9 +41,10 @@ struct Activations {
   uint32_t capacityTokens;
   bool keepsKeys;
   Arena memory;
+  std::shared_ptr<void> owner;  // of memory that is elsewhere
   float* hidden;   // [tokens, hiddenSize]; whole blocks of 4096 bytes, so that disks can read into them directly
   float* queries;  // [tokens, heads * headDim]; attention overwrites them with its outputs
-  // [tables, tokens, dims]: cosines, then sines, of a token's position; computed once a pass.
+  // [tables, tokens, dims]: cosines, then sines, of a token's position; on a device [tables, 2, tokens, dims / 2]. Computed once a pass.
   float* rotary;
   float *keys, *values;  // [tokens, kvHeads * headDim] each, of the layer that was projected last; only where keepsKeys
   uint64_t rotarySerial = 0;  // the batch that `rotary` belongs to

@@ -60,6 +60,17 @@ void checkTail(size_t row, const BatchRange& range, const std::vector<int32_t>& 
   }
 }
 
+// Pages of a device from `firstDevicePage` on.
+uint32_t countDevicePages(size_t row, const BatchRange& range, const std::vector<int32_t>& pages, uint32_t firstDevicePage) {
+  const auto onDevice = [&](uint32_t p) { return pages[range.firstPage + p] >= 0 && static_cast<uint32_t>(pages[range.firstPage + p]) >= firstDevicePage; };
+  uint32_t count = 0;
+  while (count < range.pageCount && onDevice(count)) count++;
+  for (uint32_t p = count; p < range.pageCount; p++) {
+    if (onDevice(p)) refuse(row, "pages", pages[range.firstPage + p], "no page of a device behind one that is elsewhere");
+  }
+  return count;
+}
+
 void checkStaging(const Batch& batch, const BatchBounds& bounds) {
   uint64_t places = 0;
   forStagedPages(batch, bounds.widestWindow, bounds.pageTokens, [&](const StagedPage&) { return ++places != 0; });
@@ -91,7 +102,8 @@ std::shared_ptr<Batch> makeBatch(const std::vector<int32_t>& rows, const std::ve
   const size_t count = rows.size() / kBatchStride;
   batch->ranges.reserve(count);
   std::unordered_map<const Row*, size_t> seen;
-  uint64_t tokens = 0;
+  const uint32_t memoryPages = bounds.pages - bounds.devicePages;
+  uint64_t tokens = 0, reached = 0;
   for (size_t r = 0; r < count; r++) {
     const int32_t* entry = rows.data() + r * kBatchStride;
     BatchRange range;
@@ -103,17 +115,21 @@ std::shared_ptr<Batch> makeBatch(const std::vector<int32_t>& rows, const std::ve
     range.mode = static_cast<HeadMode>(checked(r, "head mode", entry[3], 0, 2));
     range.firstPage = checked(r, "first page", entry[4], 0, static_cast<int64_t>(pages.size()));
     range.pageCount = checked(r, "page count", entry[5], 0, static_cast<int64_t>(pages.size() - range.firstPage));
-    if (entry[6] < -1 || entry[6] >= static_cast<int64_t>(bounds.pages)) refuse(r, "tail", entry[6], "-1, or a page under " + std::to_string(bounds.pages));
+    if (entry[6] < -1 || entry[6] >= static_cast<int64_t>(memoryPages)) refuse(r, "tail", entry[6], "-1, or a page under " + std::to_string(memoryPages));
     range.tail = entry[6];
     range.spilled = std::any_of(pages.begin() + range.firstPage, pages.begin() + range.firstPage + range.pageCount, [](int32_t page) { return page < 0; });
     if (range.spilled) checkTail(r, range, pages);
     batch->spilled |= range.spilled;
+    range.devicePages = countDevicePages(r, range, pages, memoryPages);
     range.firstToken = static_cast<uint32_t>(tokens);
     const uint64_t reach = uint64_t(range.pageCount) * bounds.pageTokens;
     if (reach < uint64_t(range.firstPosition) + range.tokens) {
       refuse(r, "page count", range.pageCount, "pages for " + std::to_string(uint64_t(range.firstPosition) + range.tokens) + " tokens at " +
                                                    std::to_string(bounds.pageTokens) + " a page");
     }
+    reached += (range.firstPosition + range.tokens - 1) / bounds.pageTokens + 1;
+    if (reached > bounds.mostPages) refuse(r, "page count", static_cast<int64_t>(reached), "at most " + std::to_string(bounds.mostPages) + " pages in the whole batch, each listed once");
+    batch->hosted |= uint64_t(range.firstPosition) + range.tokens > uint64_t(range.devicePages) * bounds.pageTokens;
     tokens += range.tokens;
     if (tokens > bounds.limits.tokensPerSquare) {
       refuse(r, "tokens", static_cast<int64_t>(tokens), "at most " + std::to_string(bounds.limits.tokensPerSquare) + " in the whole batch");

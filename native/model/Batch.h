@@ -27,6 +27,7 @@ struct BatchRange {
   uint32_t pageCount;
   int32_t tail;  // page of the pool that takes the tokens of a page on disk until it is complete; -1: none
   bool spilled;  // some of the row's pages are on disk
+  uint32_t devicePages;  // of a device, which come first in the row's table
 };
 
 // Page tables name pages of the pool from 0 up, and pages on disk from -1 down.
@@ -42,6 +43,7 @@ struct Batch {
   std::vector<BatchRange> ranges;
   std::vector<int32_t> pages;
   bool spilled = false;            // some of the pages are on disk
+  bool hosted = false;             // some of the tokens are in pages that are not on a device
   std::vector<BatchToken> tokens;  // of all ranges, in order
 
   // Filled in anew for each layer by the task that attends, so that it allocates nothing.
@@ -80,12 +82,14 @@ struct Limits {
 // What a batch is checked against.
 struct BatchBounds {
   Limits limits;
-  uint32_t pages;       // of the cache, a layer
+  uint32_t pages;       // of the cache, a layer, in memory and on a device
   uint32_t pageTokens;
   uint32_t contextTokens;  // positions that the model has
   uint32_t diskPages = 0;    // of the cache, a layer
   uint32_t bufferPages = 0;  // that a staging buffer has places for
   uint32_t widestWindow = 0;  // of all layers; 0: none
+  uint32_t devicePages = 0;   // of `pages`, those on a device: the last ones
+  uint64_t mostPages = UINT64_MAX;  // of all rows, up to the last token of each
 };
 
 // Seven integers a row (src/bindings/Addon.ts, BATCH_STRIDE).
@@ -93,7 +97,7 @@ constexpr size_t kBatchStride = 7;
 
 // Throws Error(InvalidArgument), naming the row and the number at fault, for whatever the tasks could not compute safely:
 // unknown handles, the same row twice, empty ranges, ranges past the row's capacity, pages that do not exist or do not reach far enough, a page
-// that is written for one row and listed for another, pages on disk without a tail, more rows, tokens or staged pages than the limits.
+// that is written for one row and listed for another, pages on disk without a tail, pages of a device behind others, more rows, tokens or staged pages than the limits.
 std::shared_ptr<Batch> makeBatch(const std::vector<int32_t>& rows, const std::vector<int32_t>& pages, const BatchBounds& bounds,
                                  const HandleTable<Row>& table);
 

@@ -61,26 +61,24 @@ HiddenStore::HiddenStore(uint32_t hiddenSize, uint32_t tokens, uint32_t resident
 
 HiddenStore::~HiddenStore() { extents_->giveBack(extent_, extentBytes_); }
 
-void HiddenStore::store(DirectFile* file, const Activations& activations, uint32_t tokens) {
+void HiddenStore::store(DirectFile* file, const uint8_t* hidden, uint32_t tokens) {
   const Use use(*this);
   held_ = 0;
   const size_t bytes = bytesOf(tokens);
   const size_t inMemory = std::min(bytes, residentBytes_);
-  const auto* hidden = reinterpret_cast<const uint8_t*>(activations.hidden);
   if (inMemory != 0) std::memcpy(resident_.data(), hidden, inMemory);
   // Whole blocks are written: an activation buffer has room for them.
   if (bytes > inMemory) file->write(extent_, DirectFile::aligned(bytes - inMemory), hidden + inMemory, kName);
   held_ = tokens;
 }
 
-void HiddenStore::load(DirectFile* file, Activations& activations, uint32_t tokens) {
+void HiddenStore::load(DirectFile* file, uint8_t* hidden, uint32_t tokens) {
   const Use use(*this);
   if (tokens > held_) {
     throw Error(ErrorCode::InvalidArgument, "hidden store: found " + std::to_string(held_) + " tokens stored, expected at least " + std::to_string(tokens));
   }
   const size_t bytes = bytesOf(tokens);
   const size_t inMemory = std::min(bytes, residentBytes_);
-  auto* hidden = reinterpret_cast<uint8_t*>(activations.hidden);
   if (inMemory != 0) std::memcpy(hidden, resident_.data(), inMemory);
   if (bytes > inMemory) file->read(extent_, bytes - inMemory, hidden + inMemory, kName);
 }

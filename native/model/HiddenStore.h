@@ -8,7 +8,6 @@
 #include "../runtime/Arena.h"
 #include "../runtime/DirectFile.h"
 #include "../runtime/ExtentPool.h"
-#include "Activations.h"
 
 namespace spillway {
 
@@ -25,10 +24,11 @@ class HiddenStore {
 
   uint32_t tokens() const { return tokens_; }
 
-  // Both move the first `tokens` tokens, at most tokens() and the activations' capacity. Throw FileError, and Error(InvalidArgument) for a store that
+  // Both move the first `tokens` tokens, at most tokens(), from and to `hidden`: 4096-byte aligned, with room for whole multiples of 4096 bytes, of which what is
+  // behind the tokens may be read and written. Throw FileError, and Error(InvalidArgument) for a store that
   // does not hold so many (it holds none after a failed store()) or that another task is at work on.
-  void store(DirectFile* file, const Activations& activations, uint32_t tokens);
-  void load(DirectFile* file, Activations& activations, uint32_t tokens);
+  void store(DirectFile* file, const uint8_t* hidden, uint32_t tokens);
+  void load(DirectFile* file, uint8_t* hidden, uint32_t tokens);
 
  private:
   class Use;

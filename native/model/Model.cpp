@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <limits>
 #include <optional>
 #include <string>
@@ -5,6 +6,7 @@
 
 #include "../runtime/Error.h"
 #include "Runtime.h"
+#include "gpu/GpuModel.h"
 #include "stagedPages.h"
 
 namespace spillway {
@@ -40,7 +42,7 @@ void check(const SpillOptions& spill) {
 RuntimeOptions checked(RuntimeOptions&& options) {
   validate(options.decoder);
   checkRange("threads", options.threads, kMostThreads);
-  checkRange("cache.pages", options.pages, INT32_MAX);
+  if (!options.gpu || options.gpu->pages == 0 || options.pages != 0) checkRange("cache.pages", options.pages, INT32_MAX);
   checkRange("limits.tokensPerSquare", options.limits.tokensPerSquare, kMostTokens);
   checkRange("limits.rowsPerSquare", options.limits.rowsPerSquare, options.limits.tokensPerSquare);
   if (options.pageTokens < 16 || options.pageTokens > 256 || (options.pageTokens & (options.pageTokens - 1)) != 0) {
@@ -53,17 +55,26 @@ RuntimeOptions checked(RuntimeOptions&& options) {
     throw Error(ErrorCode::InvalidArgument, std::string("instructionSet: found ") + instructionSetName(options.instructionSet) +
                                                 ", expected one that this machine has, such as " + instructionSetName(bestInstructionSet()));
   }
-  if (options.weights) checkRange("weights.buffers", options.weights->buffers, kMostBuffers);
+  if (options.weights && !options.gpu) checkRange("weights.buffers", options.weights->buffers, kMostBuffers);
   if (options.spill) check(*options.spill);
   return std::move(options);
 }
 
+// Of each layer, where it is computed with.
 std::optional<uint64_t> residentLayerBytes(const RuntimeOptions& options) {
+  if (options.gpu) return options.gpu->residentLayerBytes;
   return options.weights ? std::optional<uint64_t>(options.weights->residentLayerBytes) : std::nullopt;
 }
 
+// Of each layer, what does not come from a store again and again.
+std::optional<uint64_t> keptLayerBytes(const RuntimeOptions& options) {
+  if (!options.weights) return {};
+  const uint64_t device = options.gpu->residentLayerBytes, host = options.weights->residentLayerBytes;
+  return host > std::numeric_limits<uint64_t>::max() - device ? std::numeric_limits<uint64_t>::max() : device + host;
+}
+
 size_t weightBufferBytes(const RuntimeOptions& options, const Weights& weights) {
-  if (!options.weights) return 0;
+  if (!options.weights || options.gpu) return 0;
   if (weights.mostStreamedBytes() > std::numeric_limits<int64_t>::max() / options.weights->buffers) throw Error(ErrorCode::Memory, "the weight buffers' bytes overflow");
   return static_cast<size_t>(weights.mostStreamedBytes()) * options.weights->buffers;
 }
@@ -85,16 +96,23 @@ CacheLayout layoutOf(const RuntimeOptions& options) {
 
 Model::Model(RuntimeOptions&& options)
     : options_(checked(std::move(options))),
-      weights_(options_.decoder, std::move(options_.bindings), options_.files, residentLayerBytes(options_)),
+      weights_(options_.decoder, options_.bindings, options_.files, residentLayerBytes(options_)),
       cache_(layoutOf(options_), options_.decoder.layers, options_.pages),
       pool_(options_.threads),
       compute_{kernelsFor(options_.instructionSet), pool_, options_.precision},
-      scratchBytes_(measureScratch(options_.decoder, weights_, cache_, compute_, options_.limits, keepsKeys(options_), options_.keepKeys)) {
+      scratchBytes_(options_.gpu ? 0 : measureScratch(options_.decoder, weights_, cache_, compute_, options_.limits, keepsKeys(options_), options_.keepKeys)) {
+  if (options_.gpu) {
+    hostWeights_ = std::make_unique<Weights>(options_.decoder, std::move(options_.bindings), options_.files, keptLayerBytes(options_));
+    gpu_ = makeGpuModel({options_, weights_, *hostWeights_, cache_, compute_, pool_});
+  }
+  options_.bindings.clear();
   if (options_.spill && uint64_t(options_.decoder.layers) * options_.spill->pages > kMostSpillBytes / DirectFile::aligned(cache_.pageBytes())) {
     throw Error(ErrorCode::Memory, "the spill file's bytes overflow");
   }
   (void)stagingBytes(options_, DirectFile::aligned(cache_.pageBytes()));
 }
+
+Model::~Model() = default;
 
 // What the spill file begins with; hidden stores come after it.
 uint64_t Model::spilledCacheBytes() const {
@@ -107,13 +125,14 @@ void Model::reserve(DiskTraffic* traffic) {
   disk.faults = options_.diskFaults;
   disk.traffic = traffic;
   if (options_.weights) {
-    store_ = std::make_unique<WeightStore>(options_.weights->store, options_.weights->fingerprint, weights_, disk);
-    if (weights_.mostStreamedBytes() != 0) buffers_.reserve(options_.weights->buffers, weights_.mostStreamedBytes());
+    store_ = std::make_unique<WeightStore>(options_.weights->store, options_.weights->fingerprint, gpu_ == nullptr ? weights_ : *hostWeights_, disk);
+    if (gpu_ == nullptr && weights_.mostStreamedBytes() != 0) buffers_.reserve(options_.weights->buffers, weights_.mostStreamedBytes());
   } else {
     for (const std::string& path : options_.files) files_.emplace_back(path);
     weights_.checkFiles(files_);
   }
-  weights_.reserve();
+  if (gpu_ == nullptr) weights_.reserve();
+  else gpu_->reserve();
   cache_.reserve();
   const uint64_t cacheBytes = spilledCacheBytes();
   const uint64_t spillBytes = bytes().spill;
@@ -129,6 +148,13 @@ void Model::reserve(DiskTraffic* traffic) {
     staging_.reserve(spill.buffers, spill.bufferPages * slotBytes);
   }
   scratch_ = Arena(scratchBytes_, "scratch memory");
+  hiddenUp_ = Arena(hiddenPassageBytes(), "activations");
+  hiddenDown_ = Arena(hiddenPassageBytes(), "activations");
+}
+
+// Each way; where a device computes and there are hidden stores.
+size_t Model::hiddenPassageBytes() const {
+  return gpu_ != nullptr && options_.spill ? DirectFile::aligned(size_t(options_.limits.tokensPerSquare) * options_.decoder.hiddenSize * sizeof(float)) : 0;
 }
 
 RuntimeBytes Model::bytes() const {
@@ -142,29 +168,40 @@ RuntimeBytes Model::bytes() const {
   bytes.staging = stagingBytes(options_, bytes.pageSlot);
   bytes.spill = spilledCacheBytes() + (options_.spill ? DirectFile::aligned(options_.spill->hiddenBytes) : 0);
   for (size_t layer = 0; layer < options_.decoder.layers; layer++) bytes.streamed.push_back(weights_.layerBlock(layer).streamedBytes());
+  if (gpu_ != nullptr) {
+    bytes.weights = gpu_->hostWeightBytes();
+    bytes.scratch = gpu_->hostScratchBytes() + 2 * hiddenPassageBytes();
+    bytes.activations = 0;
+    bytes.gpu = gpu_->bytes();
+  }
   return bytes;
 }
 
 void Model::load(LoadProgress& progress) {
+  if (gpu_ != nullptr) {
+    if (store_ != nullptr) gpu_->load(*store_, progress);
+    else gpu_->load(files_, progress);
+    return;
+  }
   if (store_ != nullptr) store_->loadResident(pool_, progress);
   else loadWeights(weights_, files_, pool_, progress);
 }
 
 void Model::loadWeight(uint32_t layer, uint32_t buffer, const std::atomic<bool>& stopped) {
+  if (gpu_ != nullptr) return gpu_->loadWeight(layer, buffer, store_.get(), stopped);
   WeightBuffers::Filling filling(buffers_, buffer);
   store_->readStreamed(layer, filling.data(), stopped);
   filling.finish(layer);
 }
 
-void Model::attendStaged(Pass& pass, uint32_t layer, int32_t buffer) {
-  if (buffer == kNoBuffer) return attendLayer(pass, layer);
+template <typename Attend>
+void Model::attendStaged(const Batch& batch, uint32_t layer, int32_t buffer, Attend attend) {
+  if (buffer == kNoBuffer) return attend(nullptr);
   bool loads = false;
-  forStagedPages(pass.batch, window(layer), options_.pageTokens, [&](const StagedPage& page) { return !(loads |= page.loaded); });
+  forStagedPages(batch, window(layer), options_.pageTokens, [&](const StagedPage& page) { return !(loads |= page.loaded); });
   using Purpose = StagingBuffers::Purpose;
-  StagingBuffers::Use use(staging_, static_cast<uint32_t>(buffer), {pass.batch.serial, layer}, loads ? Purpose::AttendLoaded : Purpose::AttendFresh);
-  pass.staged = use.data();
-  pass.stagedBytes = DirectFile::aligned(cache_.pageBytes());
-  attendLayer(pass, layer);
+  StagingBuffers::Use use(staging_, static_cast<uint32_t>(buffer), {batch.serial, layer}, loads ? Purpose::AttendLoaded : Purpose::AttendFresh);
+  attend(use.data());
   use.finish();
 }
 
@@ -181,8 +218,44 @@ void Model::storeCache(uint32_t layer, const Batch& batch, uint32_t buffer) {
   cacheSpill_->store(layer, window(layer), batch, use.data());
 }
 
+std::shared_ptr<Activations> Model::createActivations(uint32_t tokens) {
+  if (gpu_ != nullptr) return gpu_->createActivations(tokens);
+  return std::make_shared<Activations>(options_.decoder, tokens, keepsKeys(options_));
+}
+
+void Model::storeHidden(HiddenStore& store, const Activations& activations, uint32_t tokens) {
+  const auto* hidden = reinterpret_cast<const uint8_t*>(activations.hidden);
+  if (gpu_ != nullptr) {
+    gpu_->readHidden(activations, hiddenDown_.data(), size_t(tokens) * options_.decoder.hiddenSize * sizeof(float));
+    hidden = hiddenDown_.data();
+  }
+  store.store(spillFile(), hidden, tokens);
+}
+
+void Model::loadHidden(HiddenStore& store, Activations& activations, uint32_t tokens) {
+  if (gpu_ == nullptr) return store.load(spillFile(), reinterpret_cast<uint8_t*>(activations.hidden), tokens);
+  store.load(spillFile(), hiddenUp_.data(), tokens);
+  gpu_->writeHidden(activations, hiddenUp_.data(), size_t(tokens) * options_.decoder.hiddenSize * sizeof(float));
+}
+
+void Model::readHidden(const Activations& activations, float* to, size_t count) {
+  if (gpu_ != nullptr) gpu_->readHidden(activations, to, count * sizeof(float));
+  else std::copy_n(activations.hidden, count, to);
+}
+
+void Model::writeHidden(Activations& activations, const float* from, size_t count) {
+  if (gpu_ != nullptr) gpu_->writeHidden(activations, from, count * sizeof(float));
+  else std::copy_n(from, count, activations.hidden);
+}
+
 std::unique_ptr<TaskResult> Model::compute(ComputePart part, uint32_t layer, const Batch& batch, Activations& activations, int32_t buffer,
                                            int32_t cacheBuffer) {
+  const size_t placeBytes = DirectFile::aligned(cache_.pageBytes());
+  if (gpu_ != nullptr) {
+    if (part != ComputePart::Attend) return gpu_->compute(part, layer, batch, activations, buffer, {});
+    attendStaged(batch, layer, cacheBuffer, [&](uint8_t* staged) { gpu_->compute(part, layer, batch, activations, buffer, {staged, placeBytes}); });
+    return nullptr;
+  }
   Scratch scratch(scratch_.data(), scratch_.bytes());
   std::optional<WeightBuffers::Use> use;
   if (buffer != kNoBuffer) use.emplace(buffers_, static_cast<uint32_t>(buffer), layer);
@@ -190,7 +263,13 @@ std::unique_ptr<TaskResult> Model::compute(ComputePart part, uint32_t layer, con
   switch (part) {
     case ComputePart::Embed: embed(pass); return nullptr;
     case ComputePart::Project: project(pass, layer); return nullptr;
-    case ComputePart::Attend: attendStaged(pass, layer, cacheBuffer); return nullptr;
+    case ComputePart::Attend:
+      attendStaged(batch, layer, cacheBuffer, [&](uint8_t* staged) {
+        pass.staged = staged;
+        pass.stagedBytes = placeBytes;
+        attendLayer(pass, layer);
+      });
+      return nullptr;
     case ComputePart::Finish: finish(pass, layer); return nullptr;
     case ComputePart::Head: return head(pass);
   }

@@ -95,7 +95,12 @@ struct HiddenResult : TaskResult {
   std::vector<float> hidden;  // [tokens, hiddenSize]
 };
 
-// Token (and learned position) embeddings into the activations. Throws Error(InvalidArgument) for a range past a row's known tokens.
+// Throws Error(InvalidArgument) for a range past a row's known tokens.
+void checkKnown(const Batch& batch);
+// Throws Error(InvalidArgument) unless keys and values in the activations are those that this layer projected for this batch; they count as used up then.
+void takeKeys(const Batch& batch, Activations& activations, size_t layer);
+
+// Token (and learned position) embeddings into the activations. Throws as checkKnown().
 void embed(const Pass& pass);
 // Norm, q k v, q/k norms, rotation; queries go into the activations, keys and values into the cache's pages, or, where the batch has pages on disk,
 // into the activations too.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "../runtime/Error.h"
+#include "gpu/GpuModel.h"
 
 namespace spillway {
 
@@ -44,6 +45,13 @@ Runtime::Runtime(RuntimeOptions&& options, std::function<void()> wake)
   spec_ = model_->spec();
   buffers_ = bytes_.weightBuffers == 0 ? 0 : model_->options().weights->buffers;
   bounds_ = {model_->options().limits, model_->options().pages, model_->options().pageTokens, spec_.contextTokens};
+  if (const std::optional<GpuOptions>& gpu = model_->options().gpu) {
+    buffers_ = bytes_.gpu->weightBuffers == 0 ? 0 : gpu->buffers;
+    bounds_.pages += gpu->pages;
+    bounds_.devicePages = gpu->pages;
+    bounds_.mostPages = mostGpuPageEntries(model_->options());
+    link_ = std::make_unique<TaskQueue>("spillway-link", events_, channel_);
+  }
   if (const std::optional<SpillOptions>& spill = model_->options().spill) {
     diskWrite_ = std::make_unique<TaskQueue>("spillway-write", events_, channel_);
     cacheBuffers_ = spill->buffers;
@@ -55,7 +63,7 @@ Runtime::Runtime(RuntimeOptions&& options, std::function<void()> wake)
     if (layer.window == 0) break;
     bounds_.widestWindow = std::max(bounds_.widestWindow, layer.window);
   }
-  if (buffers_ != 0 || diskWrite_ != nullptr) diskRead_ = std::make_unique<TaskQueue>("spillway-disk", events_, channel_);
+  if ((buffers_ != 0 && link_ == nullptr) || diskWrite_ != nullptr) diskRead_ = std::make_unique<TaskQueue>("spillway-disk", events_, channel_);
   if (!spec_.embeds() || !spec_.samples()) peers_ = std::make_unique<TaskQueue>("spillway-peers", events_, channel_);
   progress_.changed = [this] { channel_.notify(); };
 }
@@ -121,7 +129,7 @@ uint32_t Runtime::createActivations(uint32_t tokens) {
   if (tokens < 1 || tokens > bounds_.limits.tokensPerSquare) {
     refuse("tokens", std::to_string(tokens), "1 to limits.tokensPerSquare, " + std::to_string(bounds_.limits.tokensPerSquare));
   }
-  return activations_.add(std::make_shared<Activations>(spec_, tokens, bounds_.diskPages != 0));
+  return activations_.add(model_->createActivations(tokens));
 }
 
 void Runtime::freeActivations(uint32_t activations) {
@@ -144,6 +152,7 @@ void Runtime::cancelAll() {
   compute_.cancelAll();
   if (diskRead_ != nullptr) diskRead_->cancelAll();
   if (diskWrite_ != nullptr) diskWrite_->cancelAll();
+  if (link_ != nullptr) link_->cancelAll();
   if (peers_ != nullptr) peers_->cancelAll();
   cancelPromised();
 }
@@ -158,11 +167,13 @@ void Runtime::close() {
   hiddenStores_.clear();
   if (diskRead_ != nullptr) diskRead_->stop();
   if (diskWrite_ != nullptr) diskWrite_->stop();
+  if (link_ != nullptr) link_->stop();
   if (peers_ != nullptr) peers_->stop();
   cancelPromised();
   compute_.stop([this] {
     if (diskRead_ != nullptr) diskRead_->join();
     if (diskWrite_ != nullptr) diskWrite_->join();
+    if (link_ != nullptr) link_->join();
     if (peers_ != nullptr) peers_->join();
     model_.reset();
     closed_.store(true);

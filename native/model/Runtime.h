@@ -51,6 +51,16 @@ struct SpillOptions {
   uint64_t hiddenBytes = 0;   // for hidden stores
 };
 
+// A device that computes, instead of the processor (src/bindings/Addon.ts).
+struct GpuOptions {
+  uint32_t device = 0;
+  uint64_t memoryBytes = 0;
+  uint64_t pinnedBytes = 0;
+  uint32_t pages = 0;  // of the cache, for every layer
+  uint64_t residentLayerBytes = 0;
+  uint32_t buffers = 0;
+};
+
 struct RuntimeOptions {
   DecoderSpec decoder;
   std::vector<WeightBinding> bindings;
@@ -65,8 +75,19 @@ struct RuntimeOptions {
   Limits limits;
   std::optional<StoredWeights> weights;
   std::optional<SpillOptions> spill;
+  std::optional<GpuOptions> gpu;
   IoBackend diskBackend = IoBackend::Auto;
   DiskFaults* diskFaults = nullptr;  // tests only; must outlive the runtime
+};
+
+// Of the device.
+struct GpuBytes {
+  size_t weights = 0;
+  size_t weightBuffers = 0;  // all of them
+  size_t cache = 0;
+  size_t scratch = 0;
+  size_t activations = 0;  // of one buffer of limits.tokensPerSquare tokens
+  std::vector<uint64_t> streamedFromStore;  // of RuntimeBytes::streamed, what comes from the store, not from host memory
 };
 
 struct RuntimeBytes {
@@ -79,17 +100,21 @@ struct RuntimeBytes {
   uint64_t spill = 0;      // of the spill file, on disk
   size_t pageSlot = 0;     // of it, a page of one layer
   std::vector<uint64_t> streamed;  // what is read of each layer's block each time that it is loaded; 0 where all of it is resident
+  std::optional<GpuBytes> gpu;     // where a device computes: what is in its memory. The numbers above are the host's then
 };
 
 enum class ComputePart : uint8_t { Embed, Project, Attend, Finish, Head };
 constexpr uint32_t kComputeParts = 5;
 constexpr int32_t kNoBuffer = -1;
 
+class GpuModel;
+
 // The model itself: what tasks work with. Checked against each other, reserved by reserve().
 class Model {
  public:
   // Throws Error(InvalidArgument) and FileError for options that contradict themselves or each other. Opens no file, reserves nothing.
   explicit Model(RuntimeOptions&& options);
+  ~Model();
 
   // Opens the files, checks every binding against their sizes, reserves all memory and the spill file.
   // traffic: if given, counts what is read from the store and moved to and from the spill file; must outlive the model.
@@ -104,6 +129,14 @@ class Model {
   // Throw FileError; Error(InvalidArgument) where the buffer is in use, or does not hold what attention left of the square.
   void loadCache(uint32_t layer, const Batch& batch, uint32_t buffer, const std::atomic<bool>& stopped);
   void storeCache(uint32_t layer, const Batch& batch, uint32_t buffer);
+  // For so many tokens, where this model computes.
+  std::shared_ptr<Activations> createActivations(uint32_t tokens);
+  // Hidden states between activations and a store; by one thread at a time each. Throw as HiddenStore does.
+  void storeHidden(HiddenStore& store, const Activations& activations, uint32_t tokens);
+  void loadHidden(HiddenStore& store, Activations& activations, uint32_t tokens);
+  // Hidden states between activations and the caller: the first `count` numbers. By one thread at a time each.
+  void readHidden(const Activations& activations, float* to, size_t count);
+  void writeHidden(Activations& activations, const float* from, size_t count);
   // The spill file; null where there is none.
   DirectFile* spillFile() { return spillFile_ == nullptr ? nullptr : &spillFile_->file(); }
   // Of the spill file, for hidden stores.
@@ -115,7 +148,10 @@ class Model {
 
  private:
   uint64_t spilledCacheBytes() const;
-  void attendStaged(Pass& pass, uint32_t layer, int32_t buffer);
+  size_t hiddenPassageBytes() const;
+  // attend(the staging buffer's memory, null where there is none)
+  template <typename Attend>
+  void attendStaged(const Batch& batch, uint32_t layer, int32_t buffer, Attend attend);
   uint32_t window(uint32_t layer) const { return options_.decoder.layerSpecs[layer].window; }
 
   RuntimeOptions options_;
@@ -132,6 +168,10 @@ class Model {
   size_t scratchBytes_;
   Arena scratch_;
   std::vector<File> files_;
+  // Where a device computes: the weights, cut where host memory's part of each layer ends (`weights_` is cut where the device's ends), and the rest.
+  std::unique_ptr<Weights> hostWeights_;
+  std::unique_ptr<GpuModel> gpu_;
+  Arena hiddenUp_, hiddenDown_;  // hidden states on their way between the device and the spill file
 };
 
 class Runtime {
@@ -164,7 +204,7 @@ class Runtime {
   // cacheBuffer: where the square's pages on disk are staged, for attention; kNoBuffer if it stages none.
   EventId submitCompute(ComputePart part, uint32_t layer, uint32_t batch, uint32_t activations, const std::vector<EventId>& after,
                         int32_t buffer = kNoBuffer, int32_t cacheBuffer = kNoBuffer);
-  // On the queue of disk reads. Refused where nothing of the layer streams.
+  // On the queue of disk reads, or on that of the link where a device computes. Refused where nothing of the layer streams.
   EventId submitLoadWeight(uint32_t layer, uint32_t buffer, const std::vector<EventId>& after);
   // Pages of the batch that are complete on disk, into a staging buffer; pages that became complete, from there to the disk. Loads go on the queue of
   // disk reads, stores on that of disk writes. Both accept a square that has nothing to move.
@@ -228,6 +268,7 @@ class Runtime {
   std::unique_ptr<TaskQueue> diskRead_;   // where layers stream, or there are spill options
   std::unique_ptr<TaskQueue> diskWrite_;  // where there are spill options
   std::unique_ptr<TaskQueue> peers_;      // where hidden states go to or come from peers
+  std::unique_ptr<TaskQueue> link_;       // where layers are loaded into a device
   TaskQueue compute_;                    // last: its thread uses all of the above
 };
 

@@ -1,5 +1,4 @@
 // Runtime's calls for a part of a model's layers: what comes from its peers, and goes to them.
-#include <cstring>
 #include <string>
 #include <utility>
 
@@ -23,9 +22,10 @@ EventId Runtime::submitReadHidden(uint32_t handle, uint32_t tokens, const std::v
   if (peers_ == nullptr) throw Error(ErrorCode::InvalidArgument, "submitReadHidden: found a runtime of all layers, expected one of a part of them");
   if (tokens < 1 || tokens > activations->capacityTokens) refuse("tokens", std::to_string(tokens), "1 to the buffer's " + std::to_string(activations->capacityTokens));
   return peers_->submit(
-      [activations, count = size_t(tokens) * spec_.hiddenSize]() -> std::unique_ptr<TaskResult> {
+      [this, activations, count = size_t(tokens) * spec_.hiddenSize]() -> std::unique_ptr<TaskResult> {
         auto result = std::make_unique<HiddenResult>();
-        result->hidden.assign(activations->hidden, activations->hidden + count);
+        result->hidden.resize(count);
+        model_->readHidden(*activations, result->hidden.data(), count);
         return result;
       },
       after);
@@ -74,7 +74,7 @@ void Runtime::writeHidden(uint32_t handle, const float* hidden, size_t count) {
   if (count == 0 || count % spec_.hiddenSize != 0 || count > most) {
     refuse("hidden", std::to_string(count) + " numbers", "whole tokens of " + std::to_string(spec_.hiddenSize) + ", at most " + std::to_string(most));
   }
-  std::memcpy(activations->hidden, hidden, count * sizeof(float));
+  model_->writeHidden(*activations, hidden, count);
 }
 
 void Runtime::appendTokens(const std::vector<int32_t>& rows, const std::vector<int32_t>& tokens) {

@@ -69,7 +69,7 @@ EventId Runtime::submitLoadWeight(uint32_t layer, uint32_t buffer, const std::ve
   if (layer >= spec_.layers) refuse("layer", std::to_string(layer), "an index under " + std::to_string(spec_.layers));
   if (bytes_.streamed[layer] == 0) refuse("layer", std::to_string(layer), "one that streams: all of this one is resident");
   if (buffer >= buffers_) refuse("buffer", std::to_string(buffer), "an index under " + std::to_string(buffers_));
-  return diskRead_->submit(
+  return (link_ != nullptr ? link_ : diskRead_)->submit(
       [this, layer, buffer]() -> std::unique_ptr<TaskResult> {
         model_->loadWeight(layer, buffer, progress_.stopped);
         return nullptr;
@@ -138,7 +138,7 @@ EventId Runtime::submitLoadActivation(uint32_t storeHandle, uint32_t activations
   checkHiddenMove(*store, *activations, tokens);
   return diskRead_->submit(
       [this, store, activations, tokens]() -> std::unique_ptr<TaskResult> {
-        store->load(model_->spillFile(), *activations, tokens);
+        model_->loadHidden(*store, *activations, tokens);
         return nullptr;
       },
       after);
@@ -151,7 +151,7 @@ EventId Runtime::submitStoreActivation(uint32_t storeHandle, uint32_t activation
   checkHiddenMove(*store, *activations, tokens);
   return diskWrite_->submit(
       [this, store, activations, tokens]() -> std::unique_ptr<TaskResult> {
-        store->store(model_->spillFile(), *activations, tokens);
+        model_->storeHidden(*store, *activations, tokens);
         return nullptr;
       },
       after);

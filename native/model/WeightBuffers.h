@@ -16,6 +16,11 @@ class WeightBuffers {
   // bytes: of each, a multiple of 4096.
   void reserve(uint32_t count, size_t bytes) {
     block_ = Arena(count * bytes, "weight buffers");
+    place(count, bytes, block_.data());
+  }
+  // In memory of another owner; it may be a device's.
+  void place(uint32_t count, size_t bytes, uint8_t* memory) {
+    data_ = memory;
     bytes_ = bytes;
     slots_.resize(count);
   }
@@ -37,7 +42,7 @@ class WeightBuffers {
     Filling(const Filling&) = delete;
     Filling& operator=(const Filling&) = delete;
 
-    uint8_t* data() const { return buffers_.block_.data() + buffer_ * buffers_.bytes_; }
+    uint8_t* data() const { return buffers_.data_ + buffer_ * buffers_.bytes_; }
     void finish(uint32_t layer) {
       std::lock_guard<std::mutex> lock(buffers_.mutex_);
       buffers_.slots_[buffer_].layer = layer;
@@ -70,7 +75,7 @@ class WeightBuffers {
     Use(const Use&) = delete;
     Use& operator=(const Use&) = delete;
 
-    const uint8_t* data() const { return buffers_.block_.data() + buffer_ * buffers_.bytes_; }
+    const uint8_t* data() const { return buffers_.data_ + buffer_ * buffers_.bytes_; }
 
    private:
     WeightBuffers& buffers_;
@@ -87,6 +92,7 @@ class WeightBuffers {
   static std::string name(uint32_t buffer) { return "weight buffer " + std::to_string(buffer); }
 
   Arena block_;
+  uint8_t* data_ = nullptr;
   size_t bytes_ = 0;
   std::mutex mutex_;
   std::vector<Slot> slots_;

@@ -87,27 +87,65 @@ void WeightStore::loadBlock(size_t b, ThreadPool& pool, LoadProgress& progress, 
   progress.add(resident);
 }
 
-void WeightStore::readStreamed(size_t layer, uint8_t* buffer, const std::atomic<bool>& stopped) {
-  const Weights::Block& block = weights_.layerBlock(layer);
-  const uint64_t from = block.streamedFrom();
-  readRange(layer + 1, from, from + block.streamedBytes(), buffer, &stopped);
-  BlockState& state = blocks_[layer + 1];
-  if (state.verified) return;
-  verifyStreamed(layer + 1, buffer);
-  state.verified = true;
+void WeightStore::loadResident(LoadProgress& progress, const Sink& sink) {
+  const Arena chunk(kChunkBytes, "reading the weights");
+  for (size_t b = 0; b < table_.blocks.size(); b++) {
+    const Weights::Block& block = weights_.blocks()[b];
+    for (uint64_t at = 0; at < block.residentBytes; at += kChunkBytes) {
+      progress.check();
+      const uint64_t bytes = std::min(kChunkBytes, block.bytes - at), resident = std::min(bytes, block.residentBytes - at);
+      readRange(b, at, at + bytes, chunk.data(), nullptr);
+      verifyChunk(b, static_cast<size_t>(at / kChunkBytes), chunk.data(), bytes);
+      sink(b, at, chunk.data(), resident);
+      if (resident != bytes) blocks_[b].restChecksum = crc32c(0, chunk.data() + resident, bytes - resident);
+      progress.add(resident);
+    }
+  }
 }
 
-void WeightStore::verifyStreamed(size_t b, const uint8_t* buffer) const {
+// How far the streamed part of a block has been looked at.
+struct WeightStore::Verification {
+  uint64_t at;            // in the block
+  uint32_t checksum = 0;  // of the chunk at hand, so far
+};
+
+// data: what follows, from so_far.at on.
+void WeightStore::verifyMore(size_t b, Verification& so_far, const uint8_t* data, uint64_t bytes) const {
   const Weights::Block& block = weights_.blocks()[b];
-  const uint64_t from = block.streamedFrom();
-  uint64_t at = block.residentBytes;
-  if (at % kChunkBytes != 0) {
-    const uint64_t end = std::min(block.bytes, (at / kChunkBytes + 1) * kChunkBytes);
-    const uint32_t found = crc32c(0, buffer + (at - from), end - at);
-    if (found != blocks_[b].restChecksum) refuseChunk(b, at, found, blocks_[b].restChecksum);
-    at = end;
+  const uint64_t end = std::min(so_far.at + bytes, block.bytes);
+  while (so_far.at < end) {
+    const uint64_t chunk = so_far.at / kChunkBytes, chunkEnd = std::min(block.bytes, (chunk + 1) * kChunkBytes), to = std::min(end, chunkEnd);
+    so_far.checksum = crc32c(so_far.checksum, data, to - so_far.at);
+    data += to - so_far.at;
+    so_far.at = to;
+    if (to != chunkEnd) continue;
+    // Of the chunk that the cut goes through the rest alone streams.
+    const bool cut = chunk * kChunkBytes < block.residentBytes;
+    const uint32_t expected = cut ? blocks_[b].restChecksum : blocks_[b].checksums[static_cast<size_t>(chunk)];
+    if (so_far.checksum != expected) refuseChunk(b, cut ? block.residentBytes : chunk * kChunkBytes, so_far.checksum, expected);
+    so_far.checksum = 0;
   }
-  for (; at < block.bytes; at += kChunkBytes) verifyChunk(b, static_cast<size_t>(at / kChunkBytes), buffer + (at - from), std::min(kChunkBytes, block.bytes - at));
+}
+
+void WeightStore::readStreamed(size_t layer, uint8_t* buffer, const std::atomic<bool>& stopped) {
+  readStreamed(layer, {std::max<uint64_t>(DirectFile::kAlignment, weights_.layerBlock(layer).streamedBytes()), [buffer] { return buffer; }, [](uint64_t, uint64_t) {}}, stopped);
+}
+
+void WeightStore::readStreamed(size_t layer, const Pieces& pieces, const std::atomic<bool>& stopped) {
+  const Weights::Block& block = weights_.layerBlock(layer);
+  const uint64_t from = block.streamedFrom(), end = from + block.streamedBytes();
+  BlockState& state = blocks_[layer + 1];
+  Verification verification{block.residentBytes};
+  for (uint64_t at = from; at < end; at += pieces.pieceBytes) {
+    const uint64_t bytes = std::min(pieces.pieceBytes, end - at);
+    uint8_t* buffer = pieces.next();
+    readRange(layer + 1, at, at + bytes, buffer, &stopped);
+    const uint64_t skipped = verification.at - at;  // of the first piece: what is resident
+    if (!state.verified) verifyMore(layer + 1, verification, buffer + skipped, bytes - skipped);
+    else verification.at = at + bytes;
+    pieces.full(at - from, bytes);
+  }
+  state.verified = true;
 }
 
 // first: a multiple of 4096 within the block.

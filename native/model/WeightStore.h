@@ -1,6 +1,7 @@
 // A store opened for one model: reads what is resident once, and what streams again and again.
 #pragma once
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,16 +32,28 @@ class WeightStore {
 
   // Reads all resident parts to where `weights` has reserved memory for them, and checks them. Bytes of the parts count as progress.
   void loadResident(ThreadPool& pool, LoadProgress& progress);
+  // The same, piece by piece and in order, to whoever takes them: `bytes` of a block from `offset` in it on, checked.
+  using Sink = std::function<void(size_t block, uint64_t offset, const uint8_t* data, uint64_t bytes)>;
+  void loadResident(LoadProgress& progress, const Sink& sink);
   // Reads what streams of a layer: weights.layerBlock(layer).streamedBytes() into the buffer, a multiple of 4096. Checked when it is first read.
   // Gives up between requests once `stopped` is set. After loadResident(); by one thread at a time.
   void readStreamed(size_t layer, uint8_t* buffer, const std::atomic<bool>& stopped);
+  // The same in pieces of `pieceBytes`, a multiple of 4096: each is read to where next() says (a multiple of 4096, too) and then handed to full(). What does not
+  // match its checksum is found out with its last piece.
+  struct Pieces {
+    uint64_t pieceBytes;
+    std::function<uint8_t*()> next;
+    std::function<void(uint64_t offset, uint64_t bytes)> full;  // offset: in what streams
+  };
+  void readStreamed(size_t layer, const Pieces& pieces, const std::atomic<bool>& stopped);
 
  private:
   void readRange(size_t block, uint64_t first, uint64_t end, uint8_t* to, const std::atomic<bool>* stopped);
   void verifyChunk(size_t block, size_t chunk, const uint8_t* data, uint64_t bytes) const;
   [[noreturn]] void refuseChunk(size_t block, uint64_t offset, uint32_t found, uint32_t expected) const;
   void loadBlock(size_t block, ThreadPool& pool, LoadProgress& progress, uint8_t* chunkBuffer);
-  void verifyStreamed(size_t block, const uint8_t* buffer) const;
+  struct Verification;
+  void verifyMore(size_t block, Verification& so_far, const uint8_t* data, uint64_t bytes) const;
 
   const Weights& weights_;
   DirectFile file_;

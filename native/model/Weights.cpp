@@ -253,6 +253,11 @@ void Weights::checkFiles(const std::vector<File>& files) const {
 
 void Weights::reserve() {
   memory_ = Arena(bytes_, "the weights");
+  place(memory_.data());
+}
+
+void Weights::place(uint8_t* memoryOfBlocks) {
+  place_ = memoryOfBlocks;
   for (const Placed& weight : placed_) {
     uint8_t* place = memory(blocks_[weight.block]) + weight.offset;
     if (weight.matrix == nullptr) *weight.vector = reinterpret_cast<const float*>(place);

@@ -100,8 +100,10 @@ class Weights {
   void checkFiles(const std::vector<File>& files) const;
   // Reserves the memory and points all weights into it.
   void reserve();
+  // The same with memory of another owner, bytes() of it, 64-byte aligned; it may be a device's.
+  void place(uint8_t* memory);
   // Where a block's resident part is.
-  uint8_t* memory(const Block& block) const { return memory_.data() + block.memoryOffset; }
+  uint8_t* memory(const Block& block) const { return place_ + block.memoryOffset; }
 
   const GlobalWeights& global() const { return global_; }
   const LayerWeights& layer(size_t index) const { return layers_[index]; }
@@ -123,6 +125,7 @@ class Weights {
   uint64_t mostStreamed_ = 0;
   uint64_t fileBytes_ = 0;
   Arena memory_;
+  uint8_t* place_ = nullptr;
 };
 
 std::string weightLabel(const WeightBinding& binding);  // "layer 3 q.weight"

@@ -5,18 +5,20 @@
 
 namespace spillway {
 
+void checkKnown(const Batch& batch) {
+  for (const BatchRange& range : batch.ranges) {
+    const size_t known = range.row->tokens.size();
+    if (size_t(range.firstPosition) + range.tokens <= known) continue;
+    throw Error(ErrorCode::InvalidArgument, "row " + std::to_string(range.row->handle) + ": found positions up to " +
+                                                std::to_string(range.firstPosition + range.tokens - 1) + ", expected some of its " + std::to_string(known) +
+                                                " known tokens");
+  }
+}
+
 void embed(const Pass& pass) {
   const DecoderSpec& spec = pass.spec;
   const GlobalWeights& weights = pass.weights.global();
-  if (!pass.measuring) {
-    for (const BatchRange& range : pass.batch.ranges) {
-      const size_t known = range.row->tokens.size();
-      if (size_t(range.firstPosition) + range.tokens <= known) continue;
-      throw Error(ErrorCode::InvalidArgument, "row " + std::to_string(range.row->handle) + ": found positions up to " +
-                                                  std::to_string(range.firstPosition + range.tokens - 1) + ", expected some of its " + std::to_string(known) +
-                                                  " known tokens");
-    }
-  }
+  if (!pass.measuring) checkKnown(pass.batch);
   const size_t mark = pass.scratch.used();
   const bool projected = present(weights.embeddingProjection);
   float* embedded = projected ? pass.scratch.take<float>(pass.tokens() * spec.embeddingSize) : pass.activations.hidden;

@@ -5,36 +5,9 @@
 #include <cstring>
 
 #include "Pass.h"
+#include "chooseExperts.h"
 
 namespace spillway {
-
-namespace {
-
-struct Choice {
-  uint32_t expert;
-  float weight;
-};
-
-// The best `count` of softmax(logits), divided by their sum, the lowest index first among equals. NaN counts as the worst.
-void choose(const RowKernels& kernels, float* logits, uint32_t experts, uint32_t count, Choice* choices) {
-  float maximum;
-  size_t first;
-  kernels.argMax(logits, experts, &maximum, &first);
-  kernels.expShifted(logits, maximum, experts, logits);  // the softmax up to a factor, which the division takes out again
-  float sum = 0;
-  for (uint32_t c = 0; c < count; c++) {
-    uint32_t best = experts;
-    for (uint32_t e = 0; e < experts; e++) {
-      const bool taken = std::any_of(choices, choices + c, [e](const Choice& choice) { return choice.expert == e; });
-      if (!taken && (best == experts || logits[e] > logits[best])) best = e;
-    }
-    choices[c] = {best, logits[best]};
-    sum += logits[best];
-  }
-  for (uint32_t c = 0; c < count; c++) choices[c].weight /= sum;
-}
-
-}  // namespace
 
 void feedForwardExperts(const Pass& pass, const LayerWeights& weights, const float* input, float* output) {
   const DecoderSpec& spec = pass.spec;
@@ -45,7 +18,7 @@ void feedForwardExperts(const Pass& pass, const LayerWeights& weights, const flo
   const size_t mark = pass.scratch.used();
 
   float* logits = pass.scratch.take<float>(tokens * spec.experts);
-  Choice* choices = pass.scratch.take<Choice>(tokens * spec.expertsPerToken);
+  ExpertChoice* choices = pass.scratch.take<ExpertChoice>(tokens * spec.expertsPerToken);
   uint32_t* chosen = pass.scratch.take<uint32_t>(tokens);  // tokens of the expert at hand, and the weight that each gives it
   float* shares = pass.scratch.take<float>(tokens);
   float* gathered = pass.scratch.take<float>(tokens * width);
@@ -55,7 +28,7 @@ void feedForwardExperts(const Pass& pass, const LayerWeights& weights, const flo
 
   pass.multiplyExactly(weights.router, input, tokens, logits);  // a rounding that changes the choice of experts would change everything after it
   pass.forRows(tokens, size_t(spec.experts) * spec.expertsPerToken + width, [&](size_t t, unsigned) {
-    choose(kernels, logits + t * spec.experts, spec.experts, spec.expertsPerToken, choices + t * spec.expertsPerToken);
+    chooseExperts(kernels, logits + t * spec.experts, spec.experts, spec.expertsPerToken, choices + t * spec.expertsPerToken);
     std::fill_n(output + t * width, width, 0.0f);
   });
 

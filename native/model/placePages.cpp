@@ -9,16 +9,19 @@ namespace spillway {
 
 namespace {
 
-// Where a range's pages are during this layer: in the pool, in the staging buffer, in the row's tail; null for those that attention does not touch.
+// Where a range's pages are during this layer: in the pool, in the staging buffer, in the row's tail; null for those that attention does not touch here.
 void findPages(const Pass& pass, size_t layer) {
   const Batch& batch = pass.batch;
   const uint32_t pageTokens = pass.cache.layout().pageTokens;
-  for (size_t i = 0; i < batch.pages.size(); i++) batch.pagePointers[i] = batch.pages[i] < 0 ? nullptr : pass.cache.page(layer, static_cast<size_t>(batch.pages[i]));
+  for (size_t i = 0; i < batch.pages.size(); i++) {
+    const bool here = batch.pages[i] >= 0 && static_cast<uint32_t>(batch.pages[i]) < pass.cache.pages();
+    batch.pagePointers[i] = here ? pass.cache.page(layer, static_cast<size_t>(batch.pages[i])) : nullptr;
+  }
   for (const BatchRange& range : batch.ranges) {
     const uint32_t end = range.firstPosition + range.tokens;
     if (!range.spilled || end % pageTokens == 0) continue;
-    const uint8_t*& last = batch.pagePointers[range.firstPage + end / pageTokens];
-    if (last == nullptr) last = pass.cache.page(layer, static_cast<size_t>(range.tail));
+    const uint32_t last = range.firstPage + end / pageTokens;
+    if (batch.pages[last] < 0) batch.pagePointers[last] = pass.cache.page(layer, static_cast<size_t>(range.tail));
   }
   forStagedPages(batch, pass.spec.layerSpecs[layer].window, pageTokens, [&](const StagedPage& page) {
     batch.pagePointers[page.entry] = pass.staged + page.place * pass.stagedBytes;
@@ -43,13 +46,17 @@ void takeTails(const Pass& pass, size_t layer) {
 
 }  // namespace
 
-void placePages(const Pass& pass, size_t layer) {
-  Activations& activations = pass.activations;
-  if (activations.keysSerial != pass.batch.serial || activations.keysLayer != layer) {
+void takeKeys(const Batch& batch, Activations& activations, size_t layer) {
+  if (activations.keysSerial != batch.serial || activations.keysLayer != layer) {
     throw Error(ErrorCode::InvalidArgument, "activations: found keys and values of something else, expected those that layer " + std::to_string(layer) +
                                                 " of this batch projected last");
   }
-  activations.keysSerial = 0;  // used up: queries are overwritten below, so it cannot be done twice
+  activations.keysSerial = 0;  // attention overwrites the queries, so it cannot be done twice
+}
+
+void placePages(const Pass& pass, size_t layer) {
+  Activations& activations = pass.activations;
+  takeKeys(pass.batch, activations, layer);
   findPages(pass, layer);
   takeTails(pass, layer);
   const uint32_t pageTokens = pass.cache.layout().pageTokens;
@@ -57,6 +64,7 @@ void placePages(const Pass& pass, size_t layer) {
   pass.forRows(pass.tokens(), 2 * width, [&](size_t t, unsigned) {
     const BatchToken& token = pass.batch.tokens[t];
     const uint8_t* page = pass.batch.pagePointers[pass.batch.ranges[token.range].firstPage + token.position / pageTokens];
+    if (page == nullptr) return;  // on a device
     cacheStore(pass.compute.kernels, pass.cache.layout(), const_cast<uint8_t*>(page), token.position % pageTokens, activations.keys + t * width, activations.values + t * width);
   });
 }

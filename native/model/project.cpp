@@ -1,27 +1,18 @@
-#include <cmath>
-
 #include "Pass.h"
+#include "rotaryAngles.h"
 
 namespace spillway {
 
 namespace {
 
-// Cosines and sines of all tokens' angles, for every table: angles in float32, as transformers computes them. Once a pass, by its first layer here.
+// Cosines and sines of all tokens' angles, for every table. Once a pass, by its first layer here.
 void fillRotary(const Pass& pass) {
   const DecoderSpec& spec = pass.spec;
   if (pass.measuring || pass.activations.rotarySerial == pass.batch.serial) return;
-  const size_t pairs = spec.rotaryDims / 2;
   const size_t tables = spec.rotaryTables.size();
   pass.forRows(tables * pass.tokens(), spec.rotaryDims * 8, [&](size_t index, unsigned) {  // an angle costs as much as many sums
-    const RotaryTable& table = spec.rotaryTables[index / pass.tokens()];
-    const float position = static_cast<float>(pass.batch.tokens[index % pass.tokens()].position);
     float* cosines = pass.activations.rotary + index * spec.rotaryDims;
-    float* sines = cosines + pairs;
-    for (size_t i = 0; i < pairs; i++) {
-      const float angle = position * table.frequencies[i];
-      cosines[i] = std::cos(angle) * table.scale;
-      sines[i] = std::sin(angle) * table.scale;
-    }
+    rotaryAngles(spec.rotaryTables[index / pass.tokens()], pass.batch.tokens[index % pass.tokens()].position, cosines, cosines + spec.rotaryDims / 2);
   });
   pass.activations.rotarySerial = pass.batch.serial;
 }

@@ -75,7 +75,8 @@ inline Outcome scoreStreaming(RuntimeOptions options, const std::vector<int32_t>
   const uint32_t layers = options.decoder.layers;
   TinyRuntime tiny(std::move(options));
   Runtime& runtime = tiny.runtime;
-  const uint32_t buffers = runtime.bytes().weightBuffers == 0 ? 0 : 2;
+  const RuntimeBytes& bytes = runtime.bytes();
+  const uint32_t buffers = (bytes.gpu ? bytes.gpu->weightBuffers : bytes.weightBuffers) == 0 ? 0 : 2;
   Outcome outcome;
   uint32_t next = 0;
   for (unsigned p = 0; p < passes; p++) {

@@ -58,7 +58,7 @@ Place placeOf(const Run& run, size_t index) {
 const uint8_t* firstKeys(const Run& run, const Place& place) {
   const AttentionRow& range = run.rows[place.row];
   const uint32_t position = range.firstPosition + place.firstToken, window = run.shape.window;
-  const uint32_t first = window != 0 && position >= window ? position - window + 1 : 0;
+  const uint32_t first = std::max(range.firstKey, window != 0 && position >= window ? position - window + 1 : 0);
   return range.pages[first / run.layout.pageTokens] + place.kvHead * cacheHeadBytes(run.layout);
 }
 
@@ -89,6 +89,9 @@ void attendOne(const Run& run, size_t index, size_t next, unsigned worker) {
   task.exact = run.exact;
   task.keep = run.shape.keep;
   task.denseBefore = range.denseBefore;
+  task.firstKey = range.firstKey;
+  task.partials = range.partials == nullptr ? nullptr : range.partials + 2 * (static_cast<size_t>(firstToken) * run.shape.heads + static_cast<size_t>(kvHead) * group);
+  task.partialStride = 2 * static_cast<size_t>(run.shape.heads);
   task.next = next < run.firstBlock[run.rowCount] * run.layout.kvHeads ? firstKeys(run, placeOf(run, next)) : nullptr;
   task.workspace = run.workspaces + worker * (run.workspaceFloats + run.sparseFloats);
   task.sparseSpace = task.workspace + run.workspaceFloats;

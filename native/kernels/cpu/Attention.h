@@ -38,6 +38,11 @@ struct AttentionRow {
   uint32_t tokens;              // 0: nothing happens
   const uint8_t* const* pages;  // page i holds positions i * pageTokens and on; pages wholly outside every window are not touched
   uint32_t denseBefore = 0;     // queries at positions under this one are dense whatever `keep` says: the prompt's
+  // Where another device attends to the keys before this position: they count as not seen, and their pages are not touched. At most firstPosition.
+  uint32_t firstKey = 0;
+  // Null, or [tokens, heads, 2]: of each query the maximum of its scores and the sum of exp(score - maximum). Outputs are not divided by the sum then, so that
+  // they can be merged with what the other device has found.
+  float* partials = nullptr;
 };
 
 // Softmax online, one partial for each 256 positions (kPartTokens), merged in order: a query's result depends on itself and the keys and values that it sees

@@ -30,6 +30,10 @@ struct AttentionBlock {
   float keep;            // top-k sparse attention where below 1: the share of the keys whose values a query takes
   uint32_t denseBefore;  // queries at positions under this one take all of them nevertheless
 
+  uint32_t firstKey;     // keys before this position are not seen
+  float* partials;       // null, or for each query maximum and sum, heads side by side; outputs are not divided by the sum then
+  size_t partialStride;  // from token to token
+
   // A page's KV head that is worked on after this block, as far as is known, or null: its first keys are asked for.
   const uint8_t* next;
 

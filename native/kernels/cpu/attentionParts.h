@@ -18,7 +18,8 @@ constexpr uint32_t kPartBlocks = kPartTokens / kKeyBlock;
 
 static inline Range visible(const AttentionBlock& block, uint32_t token, uint32_t partStart) {
   const uint32_t position = block.firstPosition + token;
-  const uint32_t first = block.window != 0 && position >= block.window ? position - block.window + 1 : 0;
+  const uint32_t inWindow = block.window != 0 && position >= block.window ? position - block.window + 1 : 0;
+  const uint32_t first = inWindow > block.firstKey ? inWindow : block.firstKey;
   const uint32_t begin = first > partStart ? first - partStart : 0;
   const uint32_t end = position < partStart ? 0 : position - partStart + 1;
   return {begin < kPartTokens ? begin : kPartTokens, end < kPartTokens ? end : kPartTokens};
@@ -26,7 +27,8 @@ static inline Range visible(const AttentionBlock& block, uint32_t token, uint32_
 
 // The first position that some query of the block sees.
 static inline uint32_t firstSeenBy(const AttentionBlock& block) {
-  return block.window != 0 && block.firstPosition >= block.window ? block.firstPosition - block.window + 1 : 0;
+  const uint32_t inWindow = block.window != 0 && block.firstPosition >= block.window ? block.firstPosition - block.window + 1 : 0;
+  return inWindow > block.firstKey ? inWindow : block.firstKey;
 }
 
 // ---- Where keys and values are.
@@ -162,13 +164,18 @@ static void takeQueries(const AttentionBlock& block, const Workspace& work) {
   }
 }
 
-// outputs = sums over values / sums of weights
+// outputs = sums over values / sums of weights, or both by themselves
 static inline void writeOutputs(const AttentionBlock& block, const Workspace& work) {
   const size_t stride = cacheValueStride(block.layout), headDim = block.layout.headDim;
   const uint32_t group = block.groupHeads;
   for (uint32_t q = 0; q < block.tokens * group; q++) {
     float* to = block.outputs + q / group * block.outputStride + q % group * headDim;
-    const f32x16 sum = set1(work.sum[q]);
+    if (block.partials != nullptr) {
+      float* partial = block.partials + q / group * block.partialStride + 2 * (q % group);
+      partial[0] = work.maximum[q];
+      partial[1] = work.sum[q];
+    }
+    const f32x16 sum = set1(block.partials != nullptr ? 1.0f : work.sum[q]);
     for (size_t d = 0; d < headDim; d += 16) storePartial(to + d, div(load(work.merged + q * stride + d), sum), headDim - d < 16 ? headDim - d : 16);
   }
 }

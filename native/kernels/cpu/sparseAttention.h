@@ -212,6 +212,7 @@ static void attendSparsely(const AttentionBlock& block) {
       for (uint32_t i = 0; i < kept; i++) weights[i] = own[chosen[i]], chosen[i] += firstSeen;
       for (uint32_t i = kept; i % 16 != 0; i++) weights[i] = -kInfinity;
       work.sum[q] = softmaxOf(weights, kept);
+      work.maximum[q] = 0;  // of no use: where attention is sparse nothing is merged
       float* sums = work.merged + q * stride;
       size_t element = 0;
       for (; element + 64 <= stride; element += 64) gatherValues<Format, 4>(block, places, chosen, weights, kept, element, sums + element);
@@ -240,6 +241,7 @@ static void attendAs(const AttentionBlock& block) {
     one.firstPosition = block.firstPosition + token;
     one.queries = block.queries + token * block.queryStride;
     one.outputs = block.outputs + token * block.outputStride;
+    if (block.partials != nullptr) one.partials = block.partials + token * block.partialStride;
     attendSparsely<Format>(one);
   }
 }

@@ -14,6 +14,7 @@ namespace spillway::cuda {
 struct AttentionToken {
   const uint8_t* const* pages;  // page i holds positions i * pageTokens and on; pages wholly outside every window are not touched
   uint32_t position;
+  uint32_t keys = 0;  // where the later ones are elsewhere: how many positions from 0 on are in pages here; 0: all up to its own. Nothing to attendRanges()
 };
 
 // Consecutive tokens of one row, positions one by one.
@@ -32,6 +33,9 @@ struct AttentionPartials {
   AttentionPartial* weights;  // [queries, parts]
   float* values;              // [queries, parts, headDim]
   uint32_t parts;
+  // What was computed elsewhere, merged last: [queries] and [queries, headDim], or null.
+  const AttentionPartial* otherWeights = nullptr;
+  const float* otherValues = nullptr;
 };
 
 // Keys that one part covers.
@@ -41,6 +45,10 @@ inline uint32_t attentionParts(uint32_t lastPosition) { return lastPosition / kP
 // Writes tokens' keys and values, [kvHeads * headDim] each, to their places in the pages, as cacheStore() does: values beyond the range of a half become
 // the largest half. keys, values: [tokens, stride].
 void storeTokens(cudaStream_t stream, const CacheLayout& layout, const AttentionToken* tokens, size_t count, const float* keys, const float* values, size_t stride);
+
+// Each token by itself, over its keys here: partial results, not merged. As attendTokens() otherwise.
+void attendParts(cudaStream_t stream, const CacheLayout& layout, const AttentionShape& shape, const AttentionToken* tokens, size_t count, const float* queries,
+                 size_t queryStride, const AttentionPartials& partials);
 
 // Decoding: each token by itself, over its keys in parts of kPartTokens that run in parallel, then merged. In float, any layout.
 // queries: [count, queryStride], outputs: [count, outputStride], heads * headDim used of each; outputs may be the queries.

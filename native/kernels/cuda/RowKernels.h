@@ -25,6 +25,14 @@ void rotate(cudaStream_t stream, RotaryPairing pairing, float* x, size_t rows, s
 // x = activation(x), times `factor` elementwise where that is not null. n elements, which may be many rows.
 void activate(cudaStream_t stream, Activation activation, float* x, const float* factor, size_t n);
 
+// x *= factor
+void scale(cudaStream_t stream, float factor, float* x, size_t n);
+
+// y[row] = x[indices[row]], n elements each. indices: [rows].
+void gatherRows(cudaStream_t stream, const float* x, const uint32_t* indices, size_t rows, size_t n, float* y);
+// y[indices[row]] += scales[row] * x[row], n elements each; no index twice. indices, scales: [rows].
+void scatterScaledRows(cudaStream_t stream, const float* x, const float* scales, const uint32_t* indices, size_t rows, size_t n, float* y);
+
 // y += x, and y += scale * x
 void add(cudaStream_t stream, const float* x, float* y, size_t n);
 void addScaled(cudaStream_t stream, const float* x, float scale, float* y, size_t n);

@@ -48,7 +48,8 @@ __global__ __launch_bounds__(kThreads, 4) void attendPartKernel(Task task) {
   // Keys [begin, end) of this part.
   const uint32_t partBegin = blockIdx.x * kPartTokens, visible = firstVisible(task.shape, token.position);
   const uint32_t begin = visible > partBegin ? visible : partBegin;
-  const uint32_t end = token.position + 1 < partBegin + kPartTokens ? token.position + 1 : partBegin + kPartTokens;
+  const uint32_t keys = token.keys != 0 ? token.keys : token.position + 1;
+  const uint32_t end = keys < partBegin + kPartTokens ? keys : partBegin + kPartTokens;
 
   Shared<Element> shared;
   shared.keys = sharedAs<Element>();
@@ -186,8 +187,8 @@ void runForHeadDim(cudaStream_t stream, const Task& task, size_t count) {
 
 }  // namespace
 
-void attendTokens(cudaStream_t stream, const CacheLayout& layout, const AttentionShape& shape, const AttentionToken* tokens, size_t count, const float* queries,
-                  size_t queryStride, float* outputs, size_t outputStride, const AttentionPartials& partials) {
+void attendParts(cudaStream_t stream, const CacheLayout& layout, const AttentionShape& shape, const AttentionToken* tokens, size_t count, const float* queries,
+                 size_t queryStride, const AttentionPartials& partials) {
   const bool single = shape.heads == layout.kvHeads;
   // A grid has at most 65535 blocks in its third dimension.
   constexpr size_t kMostTokens = 32768;
@@ -202,6 +203,11 @@ void attendTokens(cudaStream_t stream, const CacheLayout& layout, const Attentio
     else
       single ? runForHeadDim<float, 1>(stream, task, some) : runForHeadDim<float, 8>(stream, task, some);
   }
+}
+
+void attendTokens(cudaStream_t stream, const CacheLayout& layout, const AttentionShape& shape, const AttentionToken* tokens, size_t count, const float* queries,
+                  size_t queryStride, float* outputs, size_t outputStride, const AttentionPartials& partials) {
+  attendParts(stream, layout, shape, tokens, count, queries, queryStride, partials);
   mergePartials(stream, partials, count, shape.heads, layout.headDim, outputs, outputStride);
 }
 

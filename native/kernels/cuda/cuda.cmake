@@ -1,7 +1,16 @@
-# The CUDA backend, where there is a compiler for it: target spillway_cuda. One line says which it is.
+# The CUDA backend, where there is a compiler for it: target spillway_cuda, and spillway_gpu, the model on it. One line says which it is.
+# SPILLWAY_GPU names what is linked with the addon.
 # CMake looks for nvcc in CUDACXX, PATH and CUDA_PATH, not in CUDAToolkit_ROOT.
 set(SPILLWAY_CUDA_SAYS "")
-if(SPILLWAY_SANITIZE OR SPILLWAY_CUDA STREQUAL "OFF")
+set(SPILLWAY_GPU spillway_gpu_none)
+if(SPILLWAY_CUDA STREQUAL "EMULATED")
+  include(native/tests/cuda/emulated.cmake)
+  spillway_emulated(spillway_emulated_kernels ${PROJECT_SOURCE_DIR}/native/kernels/cuda/*.cu)
+  spillway_emulated_gpu(spillway_gpu)
+  set(SPILLWAY_GPU spillway_gpu spillway_emulated_kernels)
+  message(STATUS "CUDA: emulated on the processor, for tests; not for use")
+  return()
+elseif(SPILLWAY_SANITIZE OR SPILLWAY_CUDA STREQUAL "OFF")
   set(SPILLWAY_CUDA_SAYS "switched off")
 elseif(NOT CMAKE_JS_INC AND SPILLWAY_CUDA STREQUAL "AUTO")
   set(SPILLWAY_CUDA_SAYS "only the addon needs it")
@@ -43,4 +52,9 @@ else()
   target_compile_definitions(spillway_cuda PUBLIC SPILLWAY_HAS_CUDA)
   # The static runtime looks for a driver when it is first used, so the addon loads without one.
   target_link_libraries(spillway_cuda PUBLIC spillway_runtime CUDA::cudart_static)
+  add_library(spillway_gpu OBJECT ${SPILLWAY_GPU_SOURCES})
+  target_compile_definitions(spillway_gpu PRIVATE SPILLWAY_CUDA_RUNTIME)
+  target_include_directories(spillway_gpu SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
+  target_link_libraries(spillway_gpu PUBLIC spillway_core spillway_cuda)
+  set(SPILLWAY_GPU spillway_gpu)
 endif()

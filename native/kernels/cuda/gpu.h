@@ -1,4 +1,5 @@
-// CUDA as the kernels use it: the real one under nvcc, the tests' emulation of it elsewhere. The same source is compiled for both.
+// CUDA as the kernels use it: the real one under nvcc, and, where SPILLWAY_CUDA_RUNTIME says so, in host code that only calls the runtime; the tests'
+// emulation of it elsewhere. The same source is compiled for both.
 //
 // Rules for every kernel:
 // - A row's result does not depend on its company: every output is reduced in an order that depends on its own inputs and the shapes alone.
@@ -13,7 +14,7 @@
 
 #include "../../runtime/Error.h"
 
-#if defined(__CUDACC__)
+#if defined(__CUDACC__) || defined(SPILLWAY_CUDA_RUNTIME)
 #include <cuda_runtime.h>
 #else
 #include "emulator.h"
@@ -24,6 +25,14 @@ namespace spillway::cuda {
 constexpr unsigned kAllLanes = 0xffffffffu;
 constexpr unsigned kWarp = 32;
 
+// Throws Error(Memory) where the device has too little of it, Error(Internal) for anything else that CUDA complains of; `what` names the call.
+inline void check(cudaError_t error, const char* what) {
+  if (error == cudaSuccess) return;
+  cudaGetLastError();  // the error is told once
+  throw Error(error == cudaErrorMemoryAllocation ? ErrorCode::Memory : ErrorCode::Internal, std::string("CUDA: ") + what + ": " + cudaGetErrorString(error));
+}
+
+#if !defined(SPILLWAY_CUDA_RUNTIME) || defined(__CUDACC__)
 // The block's dynamic shared memory as a T; its size is what the launch said.
 template <typename T>
 __device__ __forceinline__ T* sharedAs() {
@@ -33,13 +42,6 @@ __device__ __forceinline__ T* sharedAs() {
 #else
   return static_cast<T*>(emulator::sharedMemory());
 #endif
-}
-
-// Throws Error(Memory) where the device has too little of it, Error(Internal) for anything else that CUDA complains of; `what` names the call.
-inline void check(cudaError_t error, const char* what) {
-  if (error == cudaSuccess) return;
-  cudaGetLastError();  // the error is told once
-  throw Error(error == cudaErrorMemoryAllocation ? ErrorCode::Memory : ErrorCode::Internal, std::string("CUDA: ") + what + ": " + cudaGetErrorString(error));
 }
 
 // kernel<<<grid, block, sharedBytes, stream>>>(arguments...). An empty grid is no work. Throws where the device refuses the launch;
@@ -56,6 +58,7 @@ void launch(const char* name, void (*kernel)(Parameters...), dim3 grid, dim3 blo
 #endif
   check(cudaGetLastError(), name);
 }
+#endif
 
 inline unsigned divideUp(size_t a, size_t b) { return static_cast<unsigned>((a + b - 1) / b); }
 

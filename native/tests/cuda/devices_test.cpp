@@ -10,7 +10,7 @@ TEST(CudaDevices, AreListedAndAbsentOnesAreNoError) {
   emulator::setDevices(2);
   const std::vector<Gpu> gpus = listGpus();
   ASSERT_EQ(gpus.size(), 2u);
-  EXPECT_EQ(gpus[0].name, "emulator");
+  EXPECT_EQ(gpus[0].name, "emulated GPU");
   EXPECT_EQ(gpus[0].memoryBytes, uint64_t{1} << 30);
   EXPECT_EQ(gpus[0].major, 9);
   emulator::setDevices(0);

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "../../kernels/cuda/gpu.h"
-#if !defined(__CUDACC__)
+#if !defined(__CUDACC__) && !defined(SPILLWAY_CUDA_RUNTIME)
 #include "control.h"
 #endif
 
@@ -75,7 +75,7 @@ inline std::vector<uint64_t> seeds() {
 }
 
 inline void underEverySeed(const std::function<void()>& run) {
-#if defined(__CUDACC__)
+#if defined(__CUDACC__) || defined(SPILLWAY_CUDA_RUNTIME)
   run();
 #else
   for (const uint64_t seed : seeds()) {

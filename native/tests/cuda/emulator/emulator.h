@@ -1,6 +1,6 @@
 // What a kernel's source needs of CUDA, for a compiler that has none: qualifiers, types, built-in variables, barriers, warp operations, and the
 // runtime's calls. For tests only. A block's threads are fibers, blocks run one after another, on the host thread that waits for the work.
-// All of it is for one host thread.
+// Several host threads may call the runtime; they take turns.
 //
 // Kernels take their shared memory dynamically (dynamicShared() in gpu.h): it has the exact size of the launch and is all ones, which is NaN, before
 // each block. `__shared__` is not defined here, so a kernel that declares such a variable does not compile.
@@ -171,6 +171,7 @@ enum cudaError_t {
   cudaErrorMemoryAllocation = 2,
   cudaErrorInvalidConfiguration = 9,
   cudaErrorNoDevice = 100,
+  cudaErrorInvalidDevice = 101,
   cudaErrorInsufficientDriver = 35,
   cudaErrorNotReady = 600,
   cudaErrorLaunchFailure = 719,
@@ -207,6 +208,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaEventQuery(cudaEvent_t event);
 cudaError_t cudaDeviceSynchronize();
 cudaError_t cudaGetLastError();
+cudaError_t cudaSetDevice(int device);
 cudaError_t cudaGetDeviceCount(int* count);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device);
 const char* cudaGetErrorString(cudaError_t error);

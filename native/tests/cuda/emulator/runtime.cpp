@@ -4,6 +4,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "internal.h"
@@ -31,11 +32,15 @@ struct Memory {
   bool pinned;
 };
 
+// Every call takes it: blocks of kernels run one after another, on whichever host thread waits.
+std::recursive_mutex mutex;
+using Lock = std::lock_guard<std::recursive_mutex>;
+
 std::map<void*, Memory> allocations;
 std::vector<std::unique_ptr<Stream>> streams;
 size_t deviceBytes = size_t{1} << 30;
 int devices = 1;
-cudaError_t lastError = cudaSuccess;
+thread_local cudaError_t lastError = cudaSuccess;
 
 size_t bytesInUse(bool pinned) {
   size_t sum = 0;
@@ -45,7 +50,7 @@ size_t bytesInUse(bool pinned) {
 
 cudaError_t allocate(void** pointer, size_t bytes, bool pinned) {
   if (!pinned && bytesInUse(false) + bytes > deviceBytes) return lastError = cudaErrorMemoryAllocation;
-  if (posix_memalign(pointer, 256, bytes) != 0) return lastError = cudaErrorMemoryAllocation;
+  if (posix_memalign(pointer, pinned ? 4096 : 256, bytes) != 0) return lastError = cudaErrorMemoryAllocation;
   memset(*pointer, 0xff, bytes);
   allocations[*pointer] = {bytes, pinned};
   noteMemory(*pointer, bytes);
@@ -107,6 +112,7 @@ void drain(Stream* stream) {
 }
 
 void launch(const char* name, dim3 grid, dim3 block, size_t sharedBytes, Stream* stream, std::function<void()> thread) {
+  const Lock lock(mutex);
   const size_t threads = size_t{block.x} * block.y * block.z;
   const bool fits = threads > 0 && threads <= 1024 && grid.x > 0 && grid.y > 0 && grid.z > 0 && grid.y <= 65535 && grid.z <= 65535 && sharedBytes <= 99 * 1024;
   if (!fits) {
@@ -128,36 +134,54 @@ void abandonStreams() {
 
 using namespace spillway::emulator;
 
-cudaError_t cudaMalloc(void** pointer, size_t bytes) { return allocate(pointer, bytes, false); }
-cudaError_t cudaFree(void* pointer) { return release(pointer, false); }
-cudaError_t cudaHostAlloc(void** pointer, size_t bytes, unsigned) { return allocate(pointer, bytes, true); }
-cudaError_t cudaFreeHost(void* pointer) { return release(pointer, true); }
+cudaError_t cudaMalloc(void** pointer, size_t bytes) {
+  const Lock lock(mutex);
+  return allocate(pointer, bytes, false);
+}
+cudaError_t cudaFree(void* pointer) {
+  const Lock lock(mutex);
+  return release(pointer, false);
+}
+cudaError_t cudaHostAlloc(void** pointer, size_t bytes, unsigned) {
+  const Lock lock(mutex);
+  return allocate(pointer, bytes, true);
+}
+cudaError_t cudaFreeHost(void* pointer) {
+  const Lock lock(mutex);
+  return release(pointer, true);
+}
 
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
+  const Lock lock(mutex);
   *total = deviceBytes;
   *free = deviceBytes - bytesInUse(false);
   return cudaSuccess;
 }
 
 cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind) {
+  const Lock lock(mutex);
   enqueue(nullptr, [=] { memcpy(to, from, bytes); });
   return cudaSuccess;
 }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind, cudaStream_t stream) {
+  const Lock lock(mutex);
   enqueue(stream, [=] { memcpy(to, from, bytes); });
   return cudaSuccess;
 }
 cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream) {
+  const Lock lock(mutex);
   enqueue(stream, [=] { memset(to, value, bytes); });
   return cudaSuccess;
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
+  const Lock lock(mutex);
   streams.push_back(std::make_unique<Stream>());
   *stream = streams.back().get();
   return cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  const Lock lock(mutex);
   drain(stream);
   for (size_t i = 0; i < streams.size(); i++)
     if (streams[i].get() == stream) {
@@ -167,58 +191,77 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return lastError = cudaErrorInvalidValue;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  const Lock lock(mutex);
   drain(stream);
   return cudaSuccess;
 }
 // A question lets some of the work go on, as time does.
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  const Lock lock(mutex);
   runOne();
   return stream->tasks.empty() ? cudaSuccess : cudaErrorNotReady;
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  const Lock lock(mutex);
   enqueue(stream, [] {}, event->record);
   return cudaSuccess;
 }
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, void (*function)(void*), void* data) {
+  const Lock lock(mutex);
   enqueue(stream, [=] { function(data); });
   return cudaSuccess;
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+  const Lock lock(mutex);
   *event = new spillway_emulator_event();
   return cudaSuccess;
 }
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  const Lock lock(mutex);
   delete event;
   return cudaSuccess;
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  const Lock lock(mutex);
   event->record = std::make_shared<bool>(false);
   enqueue(stream, [record = event->record] { *record = true; });
   return cudaSuccess;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  const Lock lock(mutex);
   runUntil([event] { return *event->record; });
   return cudaSuccess;
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
+  const Lock lock(mutex);
   runOne();
   return *event->record ? cudaSuccess : cudaErrorNotReady;
 }
 
 cudaError_t cudaDeviceSynchronize() {
+  const Lock lock(mutex);
   drain(nullptr);
   return cudaSuccess;
 }
-cudaError_t cudaGetLastError() { return std::exchange(lastError, cudaSuccess); }
+cudaError_t cudaGetLastError() {
+  const Lock lock(mutex);
+  return std::exchange(lastError, cudaSuccess);
+}
+cudaError_t cudaSetDevice(int device) {
+  const Lock lock(mutex);
+  return device < 0 || device >= devices ? lastError = cudaErrorInvalidDevice : cudaSuccess;
+}
 cudaError_t cudaGetDeviceCount(int* count) {
+  const Lock lock(mutex);
   if (devices == 0) return lastError = cudaErrorInsufficientDriver;
   *count = devices;
   return cudaSuccess;
 }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
+  const Lock lock(mutex);
   if (device < 0 || device >= devices) return lastError = cudaErrorInvalidValue;
-  *properties = {"emulator", deviceBytes, 9, 0, 1};
+  *properties = {"emulated GPU", deviceBytes, 9, 0, 1};
   return cudaSuccess;
 }
 const char* cudaGetErrorString(cudaError_t error) {
@@ -227,6 +270,7 @@ const char* cudaGetErrorString(cudaError_t error) {
     case cudaErrorInvalidValue: return "invalid argument";
     case cudaErrorMemoryAllocation: return "out of memory";
     case cudaErrorInvalidConfiguration: return "invalid configuration argument";
+    case cudaErrorInvalidDevice: return "invalid device ordinal";
     case cudaErrorNoDevice: return "no CUDA-capable device is detected";
     case cudaErrorInsufficientDriver: return "CUDA driver version is insufficient for CUDA runtime version";
     case cudaErrorNotReady: return "device not ready";

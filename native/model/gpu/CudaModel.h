@@ -1,0 +1,58 @@
+// GpuModel on CUDA, or its emulation.
+#pragma once
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "../../kernels/cuda/MemoryPool.h"
+#include "../WeightBuffers.h"
+#include "Device.h"
+#include "GpuModel.h"
+#include "GpuPass.h"
+#include "GpuWeights.h"
+#include "Link.h"
+
+namespace spillway {
+
+class CudaModel : public GpuModel {
+ public:
+  explicit CudaModel(const GpuParts& parts);
+  ~CudaModel() override;
+
+  GpuBytes bytes() const override;
+  size_t hostWeightBytes() const override { return weights_.hostBytes(); }
+  size_t hostScratchBytes() const override { return hostScratchBytes_; }
+  void reserve() override;
+  void load(WeightStore& store, LoadProgress& progress) override;
+  void load(const std::vector<File>& files, LoadProgress& progress) override;
+  void loadWeight(uint32_t layer, uint32_t buffer, WeightStore* store, const std::atomic<bool>& stopped) override;
+  std::unique_ptr<TaskResult> compute(ComputePart part, uint32_t layer, const Batch& batch, Activations& activations, int32_t buffer, const GpuStaging& staging) override;
+  std::shared_ptr<Activations> createActivations(uint32_t tokens) override;
+  void readHidden(const Activations& activations, void* to, size_t bytes) override;
+  void writeHidden(Activations& activations, const void* from, size_t bytes) override;
+
+ private:
+  void measureScratch();
+  GpuPass passOf(const Batch& batch, Activations& activations, Scratch& scratch, Scratch& host, Link* link) const;
+  void reserveLinks();
+  void reserveConstants();
+
+  const GpuParts parts_;
+  const DecoderSpec& spec_;
+  GpuWeights weights_;
+  size_t pageBytes_, cacheBytes_;
+  size_t scratchBytes_ = 0, hostScratchBytes_ = 0, constantBytes_ = 0;
+  GpuPages pages_;
+  GpuConstants constants_;
+
+  // In order of their making; they go in the opposite one.
+  std::shared_ptr<Device> device_;
+  std::optional<cuda::MemoryPool> pinned_;
+  Device::Piece weightMemory_, bufferMemory_, cacheMemory_, scratchMemory_, constantMemory_;
+  Arena hostScratch_;
+  WeightBuffers buffers_;
+  std::mutex upMutex_, downMutex_;  // stores and peers have queues of their own
+  std::optional<Link> computeLink_, weightLink_, upLink_, downLink_;
+};
+
+}  // namespace spillway

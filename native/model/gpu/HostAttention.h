@@ -1,0 +1,35 @@
+// Attention that a device leaves to the processor: to pages in host memory and on disk. Queries, and new keys and values of these pages, come down the link;
+// outputs and what they are merged by go up. In between the device has time for its own part.
+#pragma once
+#include "GpuPass.h"
+#include "attendingRuns.h"
+
+namespace spillway {
+
+class HostAttention {
+ public:
+  // Takes what it needs of both scratches; nothing where no page can be in host memory.
+  HostAttention(const GpuPass& pass, const AttendingRuns& runs, size_t layer);
+
+  void fetch();    // returns when everything has come down
+  void attend();   // on the processor
+  void send();     // to the device
+
+  // Of all tokens of the batch; set for those that the processor attended for.
+  const cuda::AttentionPartial* partials() const { return partialsThere_; }
+  const float* values() const { return valuesThere_; }
+
+ private:
+  template <typename Body>
+  void forRuns(Body body) const;
+
+  const GpuPass& pass_;
+  const AttendingRuns& runs_;
+  size_t layer_;
+  float *queries_ = nullptr, *keys_ = nullptr, *values_ = nullptr;  // [tokens, ...]; queries become outputs
+  float* partials_ = nullptr;                                       // [tokens, heads, 2]
+  cuda::AttentionPartial* partialsThere_ = nullptr;
+  float* valuesThere_ = nullptr;
+};
+
+}  // namespace spillway

@@ -1,0 +1,49 @@
+#include "Link.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace spillway {
+
+Link::Link(const Device& device, uint8_t* pinned, size_t pieceBytes, size_t pieces) : device_(device), pinned_(pinned), pieceBytes_(pieceBytes) {
+  for (size_t i = 0; i < pieces; i++) events_.push_back(std::make_unique<cuda::Event>());
+}
+
+uint8_t* Link::next() {
+  events_[at_]->synchronize();
+  return piece(at_);
+}
+
+void Link::send(void* to, size_t bytes) {
+  cuda::check(cudaMemcpyAsync(to, piece(at_), bytes, cudaMemcpyHostToDevice, stream_.get()), "cudaMemcpyAsync");
+  events_[at_]->record(stream_.get());
+  advance();
+}
+
+void Link::upload(void* to, const void* from, size_t bytes) {
+  for (size_t at = 0; at < bytes; at += pieceBytes_) {
+    const size_t some = std::min(pieceBytes_, bytes - at);
+    std::memcpy(next(), static_cast<const uint8_t*>(from) + at, some);
+    send(static_cast<uint8_t*>(to) + at, some);
+  }
+}
+
+void Link::download(void* to, const void* from, size_t bytes) {
+  const size_t pieces = (bytes + pieceBytes_ - 1) / pieceBytes_;
+  const auto sizeOf = [&](size_t i) { return std::min(pieceBytes_, bytes - i * pieceBytes_); };
+  const size_t first = at_;
+  const auto place = [&](size_t i) { return (first + i) % events_.size(); };
+  // One piece is ahead of the one that is waited for.
+  for (size_t i = 0; i <= pieces; i++) {
+    if (i < pieces) {
+      cuda::check(cudaMemcpyAsync(piece(place(i)), static_cast<const uint8_t*>(from) + i * pieceBytes_, sizeOf(i), cudaMemcpyDeviceToHost, stream_.get()), "cudaMemcpyAsync");
+      events_[place(i)]->record(stream_.get());
+      advance();
+    }
+    if (i == 0) continue;
+    events_[place(i - 1)]->synchronize();
+    std::memcpy(static_cast<uint8_t*>(to) + (i - 1) * pieceBytes_, piece(place(i - 1)), sizeOf(i - 1));
+  }
+}
+
+}  // namespace spillway

@@ -1,0 +1,46 @@
+// A stream of the device and the pinned pieces of host memory that data crosses the link through: while one is on the link the next is being filled or emptied.
+// For one thread at a time.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "../../kernels/cuda/Stream.h"
+#include "Device.h"
+
+namespace spillway {
+
+class Link {
+ public:
+  // pinned: pieces x pieceBytes, which outlive this.
+  Link(const Device& device, uint8_t* pinned, size_t pieceBytes, size_t pieces);
+
+  // Of the thread that calls: CUDA keeps the device a thread works with.
+  void use() const { device_.use(); }
+  cudaStream_t stream() const { return stream_.get(); }
+  size_t pieceBytes() const { return pieceBytes_; }
+
+  // A piece that is not on the link any more, to be filled, and its way to the device, after what the stream has been given so far.
+  uint8_t* next();
+  void send(void* to, size_t bytes);
+
+  // Any number of bytes; `from` may change when it returns. The device has them after what the stream has been given so far.
+  void upload(void* to, const void* from, size_t bytes);
+  // Returns when they are there.
+  void download(void* to, const void* from, size_t bytes);
+  // Until all of the stream's work is done.
+  void finish() { stream_.synchronize(); }
+
+ private:
+  uint8_t* piece(size_t index) const { return pinned_ + index * pieceBytes_; }
+  void advance() { at_ = (at_ + 1) % events_.size(); }
+
+  const Device& device_;
+  uint8_t* pinned_;
+  size_t pieceBytes_;
+  size_t at_ = 0;
+  std::vector<std::unique_ptr<cuda::Event>> events_;  // a piece's last copy has ended
+  cuda::Stream stream_;                               // ends first: copies use what is above
+};
+
+}  // namespace spillway

@@ -1,0 +1,11 @@
+#include "../GpuModel.h"
+
+#include "../../../runtime/Error.h"
+
+namespace spillway {
+
+std::unique_ptr<GpuModel> makeGpuModel(const GpuParts& parts) {
+  throw Error(ErrorCode::InvalidArgument, "gpu: found device " + std::to_string(parts.options.gpu->device) + ", expected none: this addon was built without CUDA");
+}
+
+}  // namespace spillway

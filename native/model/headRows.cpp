@@ -1,0 +1,82 @@
+#include "headRows.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+
+#include "../runtime/Error.h"
+
+namespace spillway {
+
+namespace {
+
+constexpr size_t kLogitBytes = size_t(32) << 20;
+constexpr size_t kLeastRows = 8;
+constexpr size_t kMostRows = 256;
+
+void checkSampled(const BatchRange& range) {
+  const size_t known = range.row->tokens.size();
+  if (size_t(range.firstPosition) + range.tokens == known) return;
+  throw Error(ErrorCode::InvalidArgument, "row " + std::to_string(range.row->handle) + ": found a range that ends at position " +
+                                              std::to_string(range.firstPosition + range.tokens - 1) + ", expected its last known token at position " +
+                                              std::to_string(known - 1) + ", for sampling");
+}
+
+}  // namespace
+
+size_t headRowsAtATime(const DecoderSpec& spec) { return std::clamp(kLogitBytes / (spec.vocabularySize * sizeof(float)), kLeastRows, kMostRows); }
+
+std::vector<WantedLogits> listWanted(const Batch& batch, HeadResult& result, bool (*first)(const Row&)) {
+  std::vector<WantedLogits> wanted;
+  size_t tops = 0;
+  for (auto* list : {&result.rows, &result.topCounts}) list->reserve(batch.ranges.size());
+  wanted.reserve(batch.ranges.size());
+  for (uint32_t r = 0; r < batch.ranges.size(); r++) {
+    const BatchRange& range = batch.ranges[r];
+    if (range.mode == HeadMode::Sample) {
+      checkSampled(range);
+      wanted.push_back({r, range.firstToken + range.tokens - 1, static_cast<uint32_t>(result.rows.size()), static_cast<uint32_t>(tops), first(*range.row)});
+      result.rows.push_back(static_cast<int32_t>(range.row->handle));
+      result.topCounts.push_back(std::max(range.row->logprobs, 0));
+      tops += static_cast<size_t>(result.topCounts.back());
+    } else if (range.mode == HeadMode::Score) {
+      const size_t known = range.row->tokens.size();
+      const size_t count = std::min<size_t>(range.tokens, known - 1 - std::min<size_t>(known - 1, range.firstPosition));
+      for (uint32_t t = 0; t < count; t++) wanted.push_back({r, range.firstToken + t, static_cast<uint32_t>(result.scores.size()) + t, 0, false});
+      result.scores.resize(result.scores.size() + count);
+      result.scored.insert(result.scored.end(), {static_cast<int32_t>(range.row->handle), static_cast<int32_t>(range.firstPosition), static_cast<int32_t>(count)});
+    }
+  }
+  if (tops > std::numeric_limits<uint32_t>::max()) throw Error(ErrorCode::Memory, "too many alternatives are asked for in one batch");
+  result.tokens.resize(result.rows.size());
+  result.logprobs.resize(result.rows.size(), std::numeric_limits<float>::quiet_NaN());
+  result.topTokens.resize(tops);
+  result.topLogprobs.resize(tops);
+  std::stable_partition(wanted.begin(), wanted.end(), [](const WantedLogits& entry) { return entry.first; });
+  return wanted;
+}
+
+void useLogits(const Kernels& kernels, const Batch& batch, const WantedLogits& wanted, const float* logits, size_t vocabulary, void* workspace, HeadResult& result) {
+  const BatchRange& range = batch.ranges[wanted.range];
+  const Row& row = *range.row;
+  if (range.mode == HeadMode::Score) {
+    result.scores[wanted.result] = logProbability(kernels, logits, vocabulary, row.tokens[batch.tokens[wanted.token].position + 1]);
+    return;
+  }
+  if (row.logprobs > 0) {
+    topLogProbabilities(kernels, logits, vocabulary, static_cast<size_t>(row.logprobs), &result.topTokens[wanted.top], &result.topLogprobs[wanted.top], workspace);
+  }
+  const SampledToken sampled = sampleToken(kernels, row.sampling, logits, vocabulary, row.tokens.data(), row.tokens.size(),
+                                           static_cast<uint32_t>(row.tokens.size()), row.logprobs >= 0, workspace);
+  result.tokens[wanted.result] = sampled.token;
+  if (row.logprobs >= 0) result.logprobs[wanted.result] = sampled.logprob;
+}
+
+void appendSampled(const Batch& batch, const std::vector<WantedLogits>& wanted, const HeadResult& result) {
+  for (const WantedLogits& entry : wanted) {
+    const BatchRange& range = batch.ranges[entry.range];
+    if (range.mode == HeadMode::Sample) range.row->append(result.tokens[entry.result]);
+  }
+}
+
+}  // namespace spillway

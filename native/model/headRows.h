@@ -1,0 +1,31 @@
+// Whose logits a head computes, and what becomes of them: the same on a processor and on a device.
+#pragma once
+#include <vector>
+
+#include "Pass.h"
+
+namespace spillway {
+
+// One row of logits that is wanted, and where its result goes.
+struct WantedLogits {
+  uint32_t range;
+  uint32_t token;   // of the batch
+  uint32_t result;  // index among the sampled rows, or among the scores
+  uint32_t top;     // of a sampled one: first entry of topTokens
+  bool first;       // one of those that come first
+};
+
+// Rows whose logits exist at a time: enough to read the head's weights seldom, few enough to bound the memory.
+size_t headRowsAtATime(const DecoderSpec& spec);
+
+// All of a batch, those of which `first` (of a row that samples) holds before the others; gives `result` room for them.
+// Throws Error(InvalidArgument) for a row that shall sample and is not at its last known token, Error(Memory) for too many alternatives.
+std::vector<WantedLogits> listWanted(const Batch& batch, HeadResult& result, bool (*first)(const Row&));
+
+// Scores or samples from one row's logits. workspace: vocabulary entries of 8 bytes.
+void useLogits(const Kernels& kernels, const Batch& batch, const WantedLogits& wanted, const float* logits, size_t vocabulary, void* workspace, HeadResult& result);
+
+// The sampled tokens to their rows.
+void appendSampled(const Batch& batch, const std::vector<WantedLogits>& wanted, const HeadResult& result);
+
+}  // namespace spillway

@@ -1,0 +1,19 @@
+// Angles of rotary position encodings: in float32, as transformers computes them.
+#pragma once
+#include <cmath>
+#include <cstddef>
+
+#include "DecoderSpec.h"
+
+namespace spillway {
+
+// Of every pair of elements at a position, times the table's scale. cosines, sines: as many as the table has frequencies.
+inline void rotaryAngles(const RotaryTable& table, uint32_t position, float* cosines, float* sines) {
+  for (size_t i = 0; i < table.frequencies.size(); i++) {
+    const float angle = static_cast<float>(position) * table.frequencies[i];
+    cosines[i] = std::cos(angle) * table.scale;
+    sines[i] = std::sin(angle) * table.scale;
+  }
+}
+
+}  // namespace spillway

@@ -1,0 +1,153 @@
+// Pages of the cache on the device, in host memory and on disk: attention is where they are, and what both sides find merges.
+#include "../../architectureCases.h"
+#include "../../spillFixture.h"
+#include "gpuFixture.h"
+
+namespace spillway {
+namespace {
+
+using namespace fixture;
+
+constexpr uint32_t kTokens = 44;  // of three pages
+
+// 64 pages in host memory, from 0 on, and 64 on the device, from 64 on.
+RuntimeOptions onBoth(const RuntimeOptions& options) {
+  RuntimeOptions both = onGpu(options);
+  both.pages = 64;
+  return both;
+}
+
+// A table of three pages, the first so many of them on the device.
+std::vector<int32_t> table(uint32_t onDevice, int32_t first = 0) {
+  std::vector<int32_t> pages;
+  for (int32_t p = 0; p < 3; p++) pages.push_back((uint32_t(p) < onDevice ? 64 : 0) + first + 2 * p + 1);
+  return pages;
+}
+
+std::vector<float> score(const RuntimeOptions& options, const std::vector<int32_t>& text, uint32_t onDevice, uint32_t chunk, uint32_t promptTokens) {
+  TinyRuntime tiny(options);
+  RowOptions row = rowOptions(text, uint32_t(text.size()));
+  row.promptTokens = promptTokens;
+  const uint32_t handle = tiny.runtime.createRow(std::move(row));
+  std::vector<float> scores;
+  for (uint32_t first = 0; first < kTokens; first += chunk) {
+    const auto head = tiny.pass({{handle, first, std::min(chunk, kTokens - first), HeadMode::Score, table(onDevice)}});
+    scores.insert(scores.end(), head->scores.begin(), head->scores.end());
+  }
+  return scores;
+}
+
+void expectNear(const std::vector<float>& found, const std::vector<float>& expected, float tolerance, const std::string& what) {
+  ASSERT_EQ(found.size(), expected.size()) << what;
+  for (size_t i = 0; i < found.size(); i++) ASSERT_NEAR(found[i], expected[i], tolerance) << what << " at " << i;
+}
+
+class GpuCache : public testing::TestWithParam<Case> {};
+
+TEST_P(GpuCache, PagesOnBothSidesGiveTheAnswersOfOne) {
+  DecoderSpec spec = smallSpec();
+  GetParam().change(spec);
+  const TinyModel model(spec, GetParam().optional);
+  const std::vector<int32_t> text = randomTokens(kTokens, spec.vocabularySize, 3);
+  RuntimeOptions options = onBoth(model.options());
+  TinyRuntime processor(model.options());
+  const uint32_t row = processor.runtime.createRow(rowOptions(text, kTokens));
+  const std::vector<float> expected = processor.pass({{row, 0, kTokens, HeadMode::Score, {0, 1, 2}}})->scores;
+  for (const uint32_t onDevice : {0u, 1u, 2u, 3u}) {
+    const std::string what = std::to_string(onDevice) + " pages on the device";
+    const std::vector<float> whole = score(options, text, onDevice, kTokens, kTokens);
+    expectNear(whole, expected, 2e-4f, what);
+    if (onDevice % 2 == 1) expectSameBits(score(options, text, onDevice, 7, 20), whole, what + ", in chunks");
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, GpuCache, testing::ValuesIn(kCases), [](const auto& info) { return std::string(info.param.name); });
+
+TEST(GpuCacheRules, ARowsBitsDoNotDependOnCompanyWithOtherPlaces) {
+  const TinyModel model(smallSpec(), false);
+  const std::vector<int32_t> text = randomTokens(kTokens, 67, 3);
+  RuntimeOptions options = onBoth(model.options());
+  options.precision = Precision::Default;
+  options.cacheType = CacheType::F16;
+  cuda::underEverySeed([&] {
+    for (const uint32_t onDevice : {0u, 1u, 2u}) {
+      const std::vector<float> alone = score(options, text, onDevice, kTokens, 30);
+      expectSameBits(score(options, text, onDevice, 11, 30), alone, "in chunks");
+      TinyRuntime tiny(options);
+      RowOptions own = rowOptions(text, kTokens);
+      own.promptTokens = 30;
+      const uint32_t row = tiny.runtime.createRow(std::move(own));
+      std::vector<uint32_t> others;
+      for (unsigned o = 0; o < 4; o++) others.push_back(tiny.runtime.createRow(rowOptions(randomTokens(kTokens, 67, 50 + o), kTokens)));
+      std::vector<float> scores;
+      for (uint32_t first = 0; first < kTokens; first += 11) {
+        std::vector<Range> ranges;
+        for (uint32_t o = 0; o < 4; o++) ranges.push_back({others[o], first, 11, HeadMode::None, table(o, int32_t(7 * (o + 1)))});
+        ranges.insert(ranges.begin() + first / 11, {row, first, 11, HeadMode::Score, table(onDevice)});
+        const auto head = tiny.pass(ranges);
+        scores.insert(scores.end(), head->scores.begin(), head->scores.end());
+      }
+      expectSameBits(scores, alone, "in company, " + std::to_string(onDevice) + " pages on the device");
+    }
+  });
+}
+
+TEST(GpuCacheRules, QuantisedPagesAndSparseAttentionAreForTheHost) {
+  const TinyModel model(smallSpec());
+  const std::vector<int32_t> text = randomTokens(kTokens, 67, 3);
+  for (const CacheType type : {CacheType::Q8, CacheType::Q4, CacheType::F16}) {
+    RuntimeOptions here = model.options();
+    here.cacheType = type;
+    here.keepKeys = type == CacheType::F16 ? 0.5f : 1.0f;
+    RuntimeOptions there = onBoth(here);
+    there.gpu->pages = 0;
+    TinyRuntime processor(here);
+    RowOptions row = rowOptions(text, kTokens);
+    row.promptTokens = 10;
+    const uint32_t handle = processor.runtime.createRow(std::move(row));
+    const auto expected = processor.pass({{handle, 0, kTokens, HeadMode::Score, table(0)}});
+    expectNear(score(there, text, 0, kTokens, 10), expected->scores, type == CacheType::Q4 ? 0.05f : 5e-3f, "cache " + std::to_string(int(type)));
+  }
+}
+
+TEST(GpuCacheRules, PagesOnDiskAreStagedAndTheProcessorAttends) {
+  const disktest::Folder folder;
+  DecoderSpec spec = smallSpec();
+  spec.layerSpecs[1].window = 21;
+  const TinyModel model(spec);
+  const std::vector<int32_t> text = randomTokens(90, 67, 3);
+  RuntimeOptions options = onBoth(model.options());
+  options.cacheType = CacheType::F16;
+  // Tables of six pages and a tail: some on the device, then some in memory, then disk.
+  const auto scoreOver = [&](const std::vector<int32_t>& pages, int32_t tail, uint32_t chunk) {
+    RuntimeOptions spilling = options;
+    if (tail >= 0) spilling.spill = spillOptions(folder.path());
+    SpillingRuntime runtime(spilling);
+    const uint32_t row = runtime.tiny.runtime.createRow(rowOptions(text, 90));
+    std::vector<float> scores;
+    for (uint32_t first = 0; first < 90; first += chunk) {
+      const auto head = runtime.pass({{{row, first, std::min(chunk, 90 - first), HeadMode::Score, pages}, tail}});
+      EXPECT_FALSE(runtime.failure) << runtime.failure->message;
+      if (runtime.failure) return scores;
+      scores.insert(scores.end(), head->scores.begin(), head->scores.end());
+    }
+    return scores;
+  };
+  const std::vector<float> memory = scoreOver({70, 90, 3, 4, 9, 6}, -1, 30);
+  ASSERT_EQ(memory.size(), 89u);
+  expectSameBits(scoreOver({70, 90, 3, -1, -7, -2}, 5, 30), memory, "on three tiers");
+  expectSameBits(scoreOver({70, 90, -4, -1, -7, -2}, 5, 13), memory, "in chunks");
+}
+
+TEST(GpuCacheRules, PagesOfADeviceComeFirst) {
+  const TinyModel model(smallSpec());
+  TinyRuntime tiny(onBoth(model.options()));
+  const auto row = int32_t(tiny.runtime.createRow(rowOptions({1, 2, 3}, 40)));
+  const auto batchOf = [&](const std::vector<int32_t>& pages) { tiny.runtime.createBatch({row, 0, 3, 0, 0, int32_t(pages.size()), -1}, pages); };
+  batchOf({64, 3});
+  expectRefused([&] { batchOf({3, 64}); }, "pages: found 64, expected no page of a device behind one that is elsewhere");
+  expectRefused([&] { batchOf({128}); }, "found 128, expected a page under 128");
+}
+
+}  // namespace
+}  // namespace spillway

@@ -1,0 +1,37 @@
+// Tiny models on a device: the emulated one here, a real one where the tests are built for it.
+#pragma once
+#include <cstring>
+
+#include "../../storeFixture.h"
+#include "../fixture.h"
+
+namespace spillway::fixture {
+
+constexpr uint64_t kAll = uint64_t(1) << 40;  // more than any block has
+
+// Everything of these on the device, with pages from 0 on.
+inline RuntimeOptions onGpu(RuntimeOptions options, uint64_t memoryBytes = uint64_t(8) << 20) {
+  GpuOptions gpu;
+  gpu.memoryBytes = memoryBytes;
+  gpu.pinnedBytes = uint64_t(1) << 20;
+  gpu.pages = options.pages;
+  gpu.residentLayerBytes = kAll;
+  options.pages = 0;
+  options.gpu = gpu;
+  return options;
+}
+
+// The first `deviceBytes` of each layer on the device, the next `hostBytes` in host memory, the rest in the store.
+inline RuntimeOptions split(const TinyStore& store, uint64_t deviceBytes, uint64_t hostBytes) {
+  RuntimeOptions options = onGpu(store.options(hostBytes));
+  options.gpu->residentLayerBytes = deviceBytes;
+  options.gpu->buffers = 2;
+  return options;
+}
+
+inline void expectSameBits(const std::vector<float>& a, const std::vector<float>& b, const std::string& what) {
+  ASSERT_EQ(a.size(), b.size()) << what;
+  EXPECT_EQ(std::memcmp(a.data(), b.data(), a.size() * sizeof(float)), 0) << what;
+}
+
+}  // namespace spillway::fixture

@@ -1,0 +1,125 @@
+// Weights in every split of device, host memory and store: the same bits, and nothing wrong unnoticed.
+#include "gpuFixture.h"
+
+namespace spillway {
+namespace {
+
+using namespace fixture;
+
+std::vector<float> score(RuntimeOptions options, const std::vector<int32_t>& text) {
+  Outcome outcome = scoreStreaming(std::move(options), text, 2);
+  EXPECT_FALSE(outcome.failure) << outcome.failure->message;
+  return outcome.scores;
+}
+
+void checkSplits(const DecoderSpec& spec) {
+  const TinyStore store(spec);
+  const std::vector<int32_t> text = randomTokens(12, spec.vocabularySize, 5);
+  const std::vector<float> whole = score(onGpu(store.model.options()), text);
+  const uint64_t layer = store.blocks(0)[1].bytes;
+  for (const uint64_t device : {uint64_t(0), layer / 3, layer / 2 + 77, kAll}) {
+    for (const uint64_t host : {uint64_t(0), layer / 4, kAll}) {
+      expectSameBits(score(split(store, device, host), text), whole, "device " + std::to_string(device) + ", host " + std::to_string(host));
+    }
+    // Without a store the rest is in host memory.
+    RuntimeOptions options = onGpu(store.model.options());
+    options.gpu->residentLayerBytes = device;
+    options.gpu->buffers = 2;
+    expectSameBits(score(options, text), whole, "device " + std::to_string(device) + ", no store");
+  }
+}
+
+TEST(GpuWeights, InEverySplitGiveTheSameBits) {
+  cuda::underEverySeed([] { checkSplits(smallSpec()); });
+}
+
+TEST(GpuWeights, OfAMixtureInEverySplitGiveTheSameBits) { checkSplits(mixtureSpec(5, 2)); }
+
+TEST(GpuWeights, AreCountedWhereTheyAre) {
+  const TinyStore store(smallSpec());
+  const uint64_t layer = store.blocks(0)[1].bytes, vectors = store.blocks(0)[1].vectorBytes;
+  const auto bytesOf = [&](uint64_t device, uint64_t host) { return Model(split(store, device, host)).bytes(); };
+
+  const RuntimeBytes all = bytesOf(kAll, 0);
+  EXPECT_EQ(all.weights, 0u);
+  EXPECT_EQ(all.gpu->weightBuffers, 0u);
+  EXPECT_EQ(all.streamed, (std::vector<uint64_t>{0, 0}));
+
+  const RuntimeBytes disk = bytesOf(0, 0);
+  EXPECT_EQ(disk.weights, 0u);
+  EXPECT_EQ(disk.streamed, disk.gpu->streamedFromStore);
+  EXPECT_GE(disk.streamed[0], layer - vectors);
+  EXPECT_LT(disk.streamed[0], layer - vectors + 2 * Weights::kAlignment);
+  EXPECT_EQ(disk.gpu->weightBuffers, 2 * disk.streamed[0]);
+
+  const RuntimeBytes host = bytesOf(0, kAll);
+  EXPECT_EQ(host.weights, disk.streamed[0] + disk.streamed[1]);
+  EXPECT_EQ(host.streamed, disk.streamed);
+  EXPECT_EQ(host.gpu->streamedFromStore, (std::vector<uint64_t>{0, 0}));
+
+  const RuntimeBytes third = bytesOf(layer / 3, layer / 3);
+  EXPECT_NEAR(double(third.gpu->weights - disk.gpu->weights), 2.0 * double(layer / 3 - vectors), 4.0 * Weights::kAlignment);
+  EXPECT_NEAR(double(third.weights), 2.0 * double(layer) / 3, 4.0 * Weights::kAlignment);
+  EXPECT_NEAR(double(third.gpu->streamedFromStore[0]), double(layer) / 3, 2.0 * Weights::kAlignment + 4096);
+  EXPECT_LT(third.gpu->streamedFromStore[0], third.streamed[0]);
+}
+
+// Layers of several chunks, which are checked piece by piece.
+DecoderSpec wideSpec() {
+  DecoderSpec spec = smallSpec();
+  spec.hiddenSize = spec.embeddingSize = 256;
+  spec.feedForwardSize = 4096;
+  return spec;
+}
+
+Completion loadFirstLayer(TinyRuntime& tiny) { return tiny.await(tiny.runtime.submitLoadWeight(0, 0, {})); }
+
+TEST(GpuWeights, ThatAreDamagedInTheStoreAreFoundWhereTheyAre) {
+  const TinyStore store(wideSpec());
+  const uint64_t layer = store.blocks(0)[1].bytes;
+  ASSERT_GT(layer, 2 * kChunkBytes);
+  LoadProgress progress;
+  const StoreFacts facts = *inspectStore(store.path, TinyStore::kFingerprint);
+  const uint64_t lastLayer = facts.fileBytes - (facts.layerBytes[1] + 4095) / 4096 * 4096;
+  const uint64_t firstLayer = lastLayer - (facts.layerBytes[0] + 4095) / 4096 * 4096;
+  for (const uint64_t resident : {uint64_t(0), uint64_t(5000000), kChunkBytes}) {
+    for (const uint64_t at : {resident + 40000, kChunkBytes + 1000000, layer - 5000}) {
+      if (at < resident + 40000) continue;
+      RuntimeOptions options = split(store, resident / 2, resident - resident / 2);
+      options.gpu->memoryBytes = uint64_t(64) << 20;
+      TinyRuntime tiny(std::move(options));
+      flipByte(store.path, firstLayer + at);  // after loading, which looks at the whole chunk that the cut goes through
+      const Completion loaded = loadFirstLayer(tiny);
+      EXPECT_TRUE(loaded.failed) << "resident " << resident << ", at " << at;
+      EXPECT_EQ(loaded.code, ErrorCode::File);
+      EXPECT_NE(loaded.message.find("layer 0 at offset"), std::string::npos) << loaded.message;
+      // The other layer is whole, and a buffer that a failed load left is free.
+      const Completion other = tiny.await(tiny.runtime.submitLoadWeight(1, 0, {}));
+      EXPECT_FALSE(other.failed) << other.message;
+      flipByte(store.path, firstLayer + at);
+    }
+  }
+  RuntimeOptions options = split(store, 5000000, 0);
+  options.gpu->memoryBytes = uint64_t(64) << 20;
+  TinyRuntime tiny(std::move(options));
+  EXPECT_FALSE(loadFirstLayer(tiny).failed);
+}
+
+TEST(GpuWeights, ThatTheBufferDoesNotHoldAreNotComputedWith) {
+  const TinyStore store(smallSpec());
+  TinyRuntime tiny(split(store, 0, 0));
+  Runtime& runtime = tiny.runtime;
+  const auto row = int32_t(runtime.createRow(rowOptions({1, 2, 3}, 3)));
+  const uint32_t batch = runtime.createBatch({row, 0, 3, int32_t(HeadMode::None), 0, 1, -1}, {0});
+  tiny.await(runtime.submitCompute(ComputePart::Embed, 0, batch, tiny.activations, {}));
+  expectRefused([&] { runtime.submitCompute(ComputePart::Project, 0, batch, tiny.activations, {}); }, "buffer: found -1");
+  const Completion empty = tiny.await(runtime.submitCompute(ComputePart::Project, 0, batch, tiny.activations, {}, 1));
+  EXPECT_TRUE(empty.failed);
+  EXPECT_NE(empty.message.find("found nothing, expected layer 0"), std::string::npos) << empty.message;
+  EXPECT_FALSE(tiny.await(runtime.submitLoadWeight(1, 1, {})).failed);
+  const Completion other = tiny.await(runtime.submitCompute(ComputePart::Project, 0, batch, tiny.activations, {}, 1));
+  EXPECT_NE(other.message.find("found layer 1, expected layer 0"), std::string::npos) << other.message;
+}
+
+}  // namespace
+}  // namespace spillway
