@@ -9,6 +9,8 @@ import { addonPath, loadAddon } from '../../src/bindings/loadAddon.js';
 import { defaultPipeline } from '../../src/operators/defaultPipeline.js';
 import { serialPipeline } from '../../src/operators/serialPipeline.js';
 import { model, unequalRows } from '../e2e/support.js';
+import type { HardwareProfile } from '../../src/engine/policy/HardwareProfile.js';
+import { builtIn } from '../engine/policy/support/hardware.js';
 import { agreement } from './support/agreement.js';
 
 const GPU = { gpuMemory: '16MiB' } as const;
@@ -204,6 +206,20 @@ describe('memory and traffic of a GPU', () => {
 
   test('more than the device has is refused', async () => {
     await expect(Engine.open({ ...options, gpuMemory: '100GiB' })).rejects.toThrow(UsageError);
+  });
+
+  test('a machine whose GPU has been measured is planned for, and statistics set beside it what was predicted', async () => {
+    const { processorName, processors, memoryBytes } = loadAddon().machine();
+    const hardware: HardwareProfile = { ...builtIn('flexgen-t4'), machine: { processorName, processors, memoryBytes } };
+    let stats: RunStats | undefined;
+    const engine = await Engine.open({ ...options, hardware, disk, expectedRows: { promptTokens: 20, newTokens: 6, rows: 10 } });
+    expect(engine.plan).toMatchObject({ origin: 'auto', policy: { cpuAttention: true }, predicted: { fits: true } });
+    for await (const row of engine.generate(long, { onStats: (each) => (stats = each) })) expect(row.error).toBeUndefined();
+    await engine.close();
+    expect(stats?.predicted?.queueSeconds).toHaveProperty('gpu-compute');
+    expect(stats?.predicted?.memoryBytes.gpu).toBeGreaterThan(0);
+    expect(stats?.plan).toMatchObject({ origin: 'auto', replans: [] });
+    expect(stats).not.toHaveProperty('corrections');
   });
 
   test('without it the same addon computes on the processor', async () => {
