@@ -18,7 +18,10 @@ export interface GpuRuntimeOptions {
   readonly device: number;
   /** Hard cap: one reservation, from which everything of this runtime on the device comes. What CUDA itself takes (a context, code) is not in it. */
   readonly memoryBytes: number;
-  /** Pinned host memory, which all that crosses the link goes through: 1 MiB at least. Part of the host's memory, but not of any number in `RuntimeBytes`. */
+  /**
+   * Pinned host memory, in pieces of which data crosses the link: 1 MiB at least. Part of the host's memory, but not of any number in `RuntimeBytes`. (Weights in host
+   * memory are pinned where they are, if the system lets them.)
+   */
   readonly pinnedBytes: number;
   /**
    * Pages of the KV cache on the device, for every layer. Page tables name them `cache.pages` to `cache.pages + gpu.pages - 1`; `cache.pages` may be 0 then.
