@@ -1,6 +1,6 @@
 // Writes what verify-gpu.sh found as one JSON and one Markdown report.
-//   node scripts/gpu-report.mjs DEVICE TESTS.json BENCH.json SANITIZER [FOLDER]
-// DEVICE: "name, compute capability, driver, memory"; TESTS.json: GoogleTest's report; BENCH.json: what bench_cudaKernels prints; SANITIZER: a word.
+//   node scripts/gpu-report.mjs DEVICE TESTS.json[,MODELS.json] BENCH.json SANITIZER [FOLDER]
+// DEVICE: "name, compute capability, driver, memory"; TESTS.json: GoogleTest's report of the kernels' tests, MODELS.json: of the models'; BENCH.json: what bench_cudaKernels prints; SANITIZER: a word.
 // A file that is absent or no JSON (a crash) makes its part "not measured". FOLDER: bench/results by default.
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -23,8 +23,17 @@ function readJson(file) {
 }
 
 const [name, computeCapability, driver, memory] = device.split(',').map((part) => part.trim());
-const cases = readJson(testsFile)?.testsuites.flatMap((suite) => suite.testsuite);
-const failures = cases?.filter((test) => (test.failures ?? []).length > 0).map((test) => `${test.classname}.${test.name}`);
+/** What a report of GoogleTest says; undefined where there is none. */
+function readTests(file) {
+  const cases = file === undefined ? undefined : readJson(file)?.testsuites.flatMap((suite) => suite.testsuite);
+  if (cases === undefined) return undefined;
+  const failures = cases.filter((test) => (test.failures ?? []).length > 0).map((test) => `${test.classname}.${test.name}`);
+  return { passed: cases.length - failures.length, failed: failures.length, failures };
+}
+
+const [kernelFile, modelFile] = testsFile.split(',');
+const kernels = readTests(kernelFile);
+const models = readTests(modelFile);
 const bench = readJson(benchFile);
 
 /** The commit that was built: a bundle keeps it in a file. */
@@ -40,21 +49,25 @@ const report = {
   date: new Date().toISOString(),
   commit: findCommit(),
   device: { name, computeCapability, driver, memory },
-  tests: cases === undefined ? 'crashed' : { passed: cases.length - failures.length, failed: failures.length, failures },
+  tests: kernels ?? 'crashed',
+  models: models ?? (modelFile === undefined ? 'not measured' : 'crashed'),
   computeSanitizer: sanitizer,
   bandwidth: bench === undefined ? 'not measured' : { copyBytesPerSecond: bench.copyBytesPerSecond, results: bench.results },
-  endToEnd: 'not measured: the engine does not use the GPU yet',
+  endToEnd: 'not measured',
   peers: 'not measured',
 };
 
+const describe = (tests) => (typeof tests === 'string' ? tests : `${tests.passed} passed, ${tests.failed} failed`);
 const percent = (share) => `${(100 * share).toFixed(1)}%`;
 const lines = [
   `# CUDA kernels on ${name}`,
   '',
-  `${report.date.slice(0, 10)}, compute capability ${computeCapability}, driver ${driver}, ${memory}; commit ${commit}.`,
+  `${report.date.slice(0, 10)}, compute capability ${computeCapability}, driver ${driver}, ${memory}; commit ${report.commit}.`,
   '',
-  `- Kernel tests on the device: ${cases === undefined ? 'crashed' : `${report.tests.passed} passed, ${report.tests.failed} failed`}`,
-  ...(failures ?? []).map((failure) => `  - failed: ${failure}`),
+  `- Kernel tests on the device: ${describe(report.tests)}`,
+  ...(kernels?.failures ?? []).map((failure) => `  - failed: ${failure}`),
+  `- Models on the device, against the processor and the reference: ${describe(report.models)}`,
+  ...(models?.failures ?? []).map((failure) => `  - failed: ${failure}`),
   `- compute-sanitizer: ${sanitizer}`,
   `- End to end: ${report.endToEnd}`,
   `- Peers: ${report.peers}`,

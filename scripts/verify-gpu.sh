@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Verifies the CUDA kernels on this machine's GPU: builds them, runs their tests on the device, compute-sanitizer over these where it is there, and the
+# Verifies the CUDA backend on this machine's GPU: builds it, runs the tests of the kernels and of models made of them on the device, compute-sanitizer over these where it is there, and the
 # kernel benchmarks; writes bench/results/gpu-DATE-DEVICE.md and .json.
 #   scripts/verify-gpu.sh [BUILD_FOLDER]      (default native/build-gpu)
 # Needs an NVIDIA driver, node, cmake, a C++ compiler, GoogleTest, and nvcc: in PATH, in CUDACXX, or in the folder that SPILLWAY_CUDA_TOOLKIT names.
@@ -22,12 +22,13 @@ if [[ $build != "$PWD/prebuilt" ]]; then
   options=(-DSPILLWAY_TESTS=ON -DSPILLWAY_BENCH=ON -DSPILLWAY_CUDA=ON "-DSPILLWAY_CUDA_ARCHITECTURES=$architecture")
   [[ -n ${SPILLWAY_CUDA_TOOLKIT:-} ]] && options+=("-DSPILLWAY_CUDA_TOOLKIT=$SPILLWAY_CUDA_TOOLKIT")
   cmake -S . -B "$build" "${options[@]}" > /dev/null
-  cmake --build "$build" --parallel --target cuda_device_tests bench_cudaKernels > "$build/build.log" 2>&1 || { tail -n 40 "$build/build.log" >&2; exit 1; }
+  cmake --build "$build" --parallel --target cuda_device_tests gpu_model_device_tests bench_cudaKernels > "$build/build.log" 2>&1 || { tail -n 40 "$build/build.log" >&2; exit 1; }
 fi
 
-rm -f "$build"/{tests,bench}.json
-tests_code=0 bench_code=0 sanitizer=absent
+rm -f "$build"/{tests,models,bench}.json
+tests_code=0 models_code=0 bench_code=0 sanitizer=absent
 "$build/native/tests/cuda_device_tests" --gtest_brief=1 "--gtest_output=json:$build/tests.json" || tests_code=$?
+"$build/native/tests/gpu_model_device_tests" --gtest_brief=1 "--gtest_output=json:$build/models.json" || models_code=$?
 "$build/native/bench/bench_cudaKernels" > "$build/bench.json" || bench_code=$?
 if command -v compute-sanitizer > /dev/null; then
   sanitizer=clean
@@ -41,5 +42,5 @@ if command -v compute-sanitizer > /dev/null; then
   done
 fi
 
-"$node" scripts/gpu-report.mjs "$device" "$build/tests.json" "$build/bench.json" "$sanitizer"
-[[ $tests_code -eq 0 && $bench_code -eq 0 && ($sanitizer == clean || $sanitizer == absent) ]]
+"$node" scripts/gpu-report.mjs "$device" "$build/tests.json,$build/models.json" "$build/bench.json" "$sanitizer"
+[[ $tests_code -eq 0 && $models_code -eq 0 && $bench_code -eq 0 && ($sanitizer == clean || $sanitizer == absent) ]]

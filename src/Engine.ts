@@ -11,11 +11,13 @@ import { NativeDevice } from './engine/execution/NativeDevice.js';
 import { RowFeed } from './engine/execution/RowFeed.js';
 import { Run } from './engine/execution/Run.js';
 import type { RunRow } from './engine/execution/RunRow.js';
-import { RunRecorder, type MemoryUse } from './engine/execution/RunRecorder.js';
-import type { Movement, Placement, TierShares } from './engine/memory/movement.js';
+import { RunRecorder } from './engine/execution/RunRecorder.js';
+import { memoryUse } from './engine/memoryUse.js';
+import type { Movement } from './engine/memory/movement.js';
 import { pagedMovement } from './engine/memory/pagedMovement.js';
 import { PagePool } from './engine/memory/PagePool.js';
 import { peerMovement } from './engine/memory/peerMovement.js';
+import { placementOf } from './engine/placementOf.js';
 import type { OrderedResult } from './engine/rows/ActiveRow.js';
 import type { FollowOptions, Generation, GenerationSource, RunOptions } from './engine/rows/Generation.js';
 import { InFlight } from './engine/rows/InFlight.js';
@@ -363,7 +365,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
       model: this.source.path,
       policy: { schedule, ...this.outlook.block, sparseAttention: this.settled.sparseAttention, precision: this.settled.precision },
       loadSeconds: this.loadSeconds,
-      memory: () => this.memory(),
+      memory: () => memoryUse(this.settled, this.pool),
       lengths: this.outlook.drift,
       outlook: (totals) => this.outlook.of({ schedule, totals, ownStages: pipeline !== undefined, ledger }),
       ledger,
@@ -372,40 +374,10 @@ export class Engine implements GenerationSource, AsyncDisposable {
     });
   }
 
-  /** Bytes of each tier: the most that may be used, what is, and what was at most. */
-  private memory(): MemoryUse {
-    const { cache, capBytes, reservedBytes, pageBytes, pageSlotBytes, diskCache, diskBytes, storeBytes, spillBytes } = this.settled;
-    const { used, peakUsed } = this.pool;
-    const fixed = reservedBytes - cache.pages * pageBytes;
-    const cpu = { capacityBytes: capBytes, usedBytes: fixed + used.memory * pageBytes, peakBytes: fixed + peakUsed.memory * pageBytes };
-    const { gpuTier: gpu } = this.settled;
-    const host = gpu
-      ? { gpu: { capacityBytes: gpu.capBytes, usedBytes: gpu.fixedBytes + used.gpu * gpu.pageBytes, peakBytes: gpu.fixedBytes + peakUsed.gpu * gpu.pageBytes }, cpu }
-      : { cpu };
-    if (storeBytes + spillBytes === 0) return host;
-    const diskPageBytes = pageSlotBytes * this.settled.grid.layers;
-    const kept = storeBytes + spillBytes - diskCache.pages * diskPageBytes;
-    const capacityBytes = Number.isFinite(diskBytes) ? diskBytes : storeBytes + spillBytes;
-    return { ...host, disk: { capacityBytes, usedBytes: kept + used.disk * diskPageBytes, peakBytes: kept + peakUsed.disk * diskPageBytes } };
-  }
-
   private checkOptions(options: RunOptions): void {
     if (this.closing) throw new UsageError('the engine is closed');
     checkRunOptions(options, this.source.decoder.vocabularySize);
   }
-}
-
-/** Where weights, KV cache and hidden states live, as the cost model has it. */
-function placementOf({ layerBytes, streamedBytes, fromDisk, gpuTier, cacheOnDisk, activationsOnDisk, activations }: SettledOptions): Placement {
-  const sum = (list: readonly number[]): number => list.reduce((total, each) => total + each, 0);
-  const all = Math.max(1, sum(layerBytes));
-  const [moves, disk] = [sum(streamedBytes) / all, sum(fromDisk) / all];
-  const spread = (gpu: number, onDisk: number): TierShares => ({ gpu, cpu: Math.max(0, 1 - gpu - onDisk), disk: onDisk });
-  return {
-    weights: spread(gpuTier ? Math.max(0, 1 - moves) : 0, disk),
-    cache: spread(gpuTier?.cacheShare ?? 0, cacheOnDisk),
-    activations: spread(gpuTier && !activations ? 1 : 0, activationsOnDisk),
-  };
 }
 
 interface StartOptions {

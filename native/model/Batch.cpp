@@ -129,7 +129,6 @@ std::shared_ptr<Batch> makeBatch(const std::vector<int32_t>& rows, const std::ve
     }
     reached += (range.firstPosition + range.tokens - 1) / bounds.pageTokens + 1;
     if (reached > bounds.mostPages) refuse(r, "page count", static_cast<int64_t>(reached), "at most " + std::to_string(bounds.mostPages) + " pages in the whole batch, each listed once");
-    batch->hosted |= uint64_t(range.firstPosition) + range.tokens > uint64_t(range.devicePages) * bounds.pageTokens;
     tokens += range.tokens;
     if (tokens > bounds.limits.tokensPerSquare) {
       refuse(r, "tokens", static_cast<int64_t>(tokens), "at most " + std::to_string(bounds.limits.tokensPerSquare) + " in the whole batch");

@@ -43,7 +43,6 @@ struct Batch {
   std::vector<BatchRange> ranges;
   std::vector<int32_t> pages;
   bool spilled = false;            // some of the pages are on disk
-  bool hosted = false;             // some of the tokens are in pages that are not on a device
   std::vector<BatchToken> tokens;  // of all ranges, in order
 
   // Filled in anew for each layer by the task that attends, so that it allocates nothing.

@@ -112,6 +112,36 @@ TEST(Attention, SameBitsInOneGoInChunksAndTokenByToken) {
   }
 }
 
+// Keys before a position that a device attends to: as if a window ended there; and what is handed over merges by its maximum and sum.
+TEST(Attention, KeysElsewhereAreNotSeenAndPartialsAreToBeDivided) {
+  std::mt19937 random(11);
+  for (int round = 0; round < 60; round++) {
+    AttentionCase c = randomCase(random);
+    if (c.keep < 1) c.keep = 1;
+    c.window = 0;
+    TestRow row(c, 2 + random() % (round % 4 == 0 ? 400 : 90), random());
+    const uint32_t position = row.tokens - 1, firstKey = uint32_t(random() % row.tokens);
+    AttentionCase windowed = c;
+    windowed.window = position - firstKey + 1;
+    row.store(kernelsFor(bestInstructionSet()), row.tokens);
+    std::vector<float> expected(row.queryWidth), outputs(row.queryWidth), partials(2 * c.heads, -1.0f);
+    runAttention(bestInstructionSet(), 1, windowed, {row.range(position, 1, expected.data())}, row.queryWidth, row.queryWidth);
+    AttentionRow range = row.range(position, 1, outputs.data());
+    range.firstKey = firstKey;
+    std::vector<const uint8_t*> pages(row.pages);
+    for (uint32_t p = 0; p < firstKey / c.layout.pageTokens; p++) pages[p] = nullptr;  // reading one would crash
+    range.pages = pages.data();
+    runAttention(bestInstructionSet(), 1, c, {range}, row.queryWidth, row.queryWidth);
+    expectSame(expected, outputs, c.name() + ", keys from " + std::to_string(firstKey));
+    range.partials = partials.data();
+    runAttention(bestInstructionSet(), 1, c, {range}, row.queryWidth, row.queryWidth);
+    for (size_t i = 0; i < outputs.size(); i++) outputs[i] /= partials[2 * (i / c.layout.headDim) + 1];
+    expectSame(expected, outputs, c.name() + ", undivided");
+    const float one = partials[2 * (random() % c.heads) + 1];
+    EXPECT_GE(one, 0.999f);  // the largest score weighs 1
+  }
+}
+
 TEST(Attention, SameBitsAloneAndInCompany) {
   std::mt19937 random(4);
   for (int round = 0; round < 30; round++) {

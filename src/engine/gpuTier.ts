@@ -1,12 +1,11 @@
-import type { RuntimeBytes, RuntimeOptions } from '../bindings/Addon.js';
+import type { RuntimeBytes } from '../bindings/Addon.js';
+import type { GpuRuntimeOptions } from '../bindings/Gpu.js';
 import { planGpu } from './memory/planGpu.js';
 import type { GpuSettings } from './settleOptions.js';
 
-export type GpuOptions = NonNullable<RuntimeOptions['gpu']>;
-
 /** What of an engine is on the GPU. */
 export interface GpuTier {
-  readonly options: GpuOptions;
+  readonly options: GpuRuntimeOptions;
   /** Of each row's pages. */
   readonly cacheShare: number;
   /** Cap on what is reserved there; what of it is planned for, without the pages of the cache; and one page, all layers together. */
@@ -18,7 +17,7 @@ export interface GpuTier {
 export interface GpuTierDemand {
   readonly settings: GpuSettings;
   /** What a runtime would reserve with so much on the GPU, and so many pages of cache in memory. */
-  readonly measure: (gpu: GpuOptions) => RuntimeBytes;
+  readonly measure: (gpu: GpuRuntimeOptions) => RuntimeBytes;
   readonly tablePages: number;
   /** Buffers for hidden states. */
   readonly activationBuffers: number;
@@ -40,7 +39,7 @@ const WHOLE_LAYERS = 2 ** 52;
  */
 export function gpuTier({ settings, measure, tablePages, activationBuffers, rows, rowPages, leastPages, mostPages }: GpuTierDemand): GpuTier {
   const { device, capBytes, weightShare, cacheShare } = settings;
-  const optionsOf = (residentLayerBytes: number, buffers: number, pages: number): GpuOptions =>
+  const optionsOf = (residentLayerBytes: number, buffers: number, pages: number): GpuRuntimeOptions =>
     ({ device, memoryBytes: capBytes, pinnedBytes: PINNED_BYTES, pages, residentLayerBytes, buffers });
   const takes = (residentLayerBytes: number, buffers: number): number => {
     const { gpu } = measure(optionsOf(buffers === 0 ? WHOLE_LAYERS : residentLayerBytes, buffers, 0));

@@ -1,11 +1,12 @@
 import { describe, expect, test } from '@jest/globals';
 import type { RuntimeBytes } from '../../src/bindings/Addon.js';
-import { gpuTier, type GpuOptions, type GpuTierDemand } from '../../src/engine/gpuTier.js';
+import type { GpuRuntimeOptions } from '../../src/bindings/Gpu.js';
+import { gpuTier, type GpuTierDemand } from '../../src/engine/gpuTier.js';
 
 const [LAYERS, LAYER, GLOBAL, SCRATCH, ACTIVATION, PAGE] = [4, 1000, 500, 300, 50, 10];
 
 /** What a runtime of four equal layers would take. */
-function measure({ residentLayerBytes, buffers, pages }: GpuOptions): RuntimeBytes {
+function measure({ residentLayerBytes, buffers, pages }: GpuRuntimeOptions): RuntimeBytes {
   const rest = LAYER - Math.min(LAYER, residentLayerBytes);
   if (buffers > 0 !== rest > 0) throw new Error('buffers where nothing is loaded, or none where something is');
   return {

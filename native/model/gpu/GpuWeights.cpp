@@ -18,7 +18,10 @@ GpuWeights::GpuWeights(const Weights& device, const Weights& host) : device_(dev
   }
 }
 
-void GpuWeights::reserve() { memory_ = Arena(hostBytes_, "the weights"); }
+void GpuWeights::reserve() {
+  memory_ = Arena(hostBytes_, "the weights");
+  pin_ = HostPin(memory_.data(), hostBytes_);
+}
 
 // Some of a block to where it belongs: to the device, to host memory, to both where the cut goes through 4096 bytes.
 void GpuWeights::put(size_t block, uint64_t offset, const uint8_t* data, uint64_t bytes, Link& link) {
@@ -59,7 +62,9 @@ void GpuWeights::load(const std::vector<File>& files, ThreadPool& pool, Link& li
 void GpuWeights::loadLayer(size_t layer, uint8_t* buffer, WeightStore* store, Link& link, const std::atomic<bool>& stopped) {
   const HostPart& part = parts_[layer + 1];
   const uint64_t bytes = part.end - part.begin;
-  link.upload(buffer, memory_.data() + part.place, bytes);
+  const uint8_t* here = memory_.data() + part.place;
+  if (pin_.pinned()) cuda::check(cudaMemcpyAsync(buffer, here, bytes, cudaMemcpyHostToDevice, link.stream()), "cudaMemcpyAsync");
+  else link.upload(buffer, here, bytes);
   if (host_.layerBlock(layer).streams()) {
     store->readStreamed(layer, {link.pieceBytes(), [&] { return link.next(); }, [&](uint64_t offset, uint64_t piece) { link.send(buffer + bytes + offset, piece); }}, stopped);
   }

@@ -8,6 +8,7 @@
 #include "../WeightBuffers.h"
 #include "../WeightStore.h"
 #include "../Weights.h"
+#include "HostPin.h"
 #include "Link.h"
 
 namespace spillway {
@@ -39,6 +40,7 @@ class GpuWeights {
   std::vector<HostPart> parts_;  // a block each
   size_t hostBytes_ = 0;
   Arena memory_;
+  HostPin pin_;  // of all of it
 };
 
 }  // namespace spillway

@@ -115,6 +115,28 @@ TEST(CudaRowKernels, AdditionsHaveTheCpusBits) {
   check(cudaStreamSynchronize(testStream()), "synchronize");
 }
 
+TEST(CudaRowKernels, RowsAreScaledGatheredAndScattered) {
+  for (const size_t n : kLengths) {
+    const std::vector<float> x = normalNumbers(4 * n, 13), y = normalNumbers(6 * n, 14);
+    const std::vector<uint32_t> indices = {5, 0, 3, 1};
+    const std::vector<float> scales = {0.3f, -1.7f, 0, 2};
+    std::vector<float> scaled = x, gathered, scattered = y;
+    cpu().scale(0.37f, scaled.data(), scaled.size());
+    for (const uint32_t index : indices) gathered.insert(gathered.end(), y.begin() + long(index * n), y.begin() + long((index + 1) * n));
+    for (size_t row = 0; row < 4; row++) cpu().addScaled(&x[row * n], scales[row], &scattered[indices[row] * n], n);
+    underEverySeed([&] {
+      const DeviceArray<float> from(x), six(y), four(4 * n), factors(scales), product(x);
+      const DeviceArray<uint32_t> at(indices);
+      scale(testStream(), 0.37f, product.get(), 4 * n);
+      gatherRows(testStream(), six.get(), at.get(), 4, n, four.get());
+      expectSame(four.values(), gathered, "gatherRows");
+      scatterScaledRows(testStream(), from.get(), factors.get(), at.get(), 4, n, six.get());
+      expectSame(product.values(), scaled, "scale");
+      expectSame(six.values(), scattered, "scatterScaledRows");
+    });
+  }
+}
+
 TEST(CudaRowKernels, EmbeddingsOfEveryTypeHaveTheCpusBits) {
   for (const cases::MatmulCase& shape : cases::kMatmulCases) {
     cases::MatmulCase small = shape;

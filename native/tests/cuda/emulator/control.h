@@ -22,6 +22,9 @@ size_t deviceBytesInUse();
 size_t pinnedBytesInUse();
 // What cudaGetDeviceCount says.
 void setDevices(int count);
+// Whether cudaHostRegister pins what it is given.
+void setPinnable(bool pinnable);
+size_t registeredBytes();
 // Forgets all queued work.
 void abandonStreams();
 

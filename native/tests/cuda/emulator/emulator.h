@@ -182,7 +182,7 @@ struct cudaDeviceProp {
   size_t totalGlobalMem;
   int major, minor, multiProcessorCount;
 };
-constexpr unsigned cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2, cudaHostAllocDefault = 0;
+constexpr unsigned cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2, cudaHostAllocDefault = 0, cudaHostRegisterDefault = 0;
 
 using cudaStream_t = spillway::emulator::Stream*;
 using cudaEvent_t = struct spillway_emulator_event*;
@@ -191,6 +191,8 @@ cudaError_t cudaMalloc(void** pointer, size_t bytes);
 cudaError_t cudaFree(void* pointer);
 cudaError_t cudaHostAlloc(void** pointer, size_t bytes, unsigned flags);
 cudaError_t cudaFreeHost(void* pointer);
+cudaError_t cudaHostRegister(void* pointer, size_t bytes, unsigned flags);
+cudaError_t cudaHostUnregister(void* pointer);
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total);
 cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind);
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream);

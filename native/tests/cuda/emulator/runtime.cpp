@@ -37,6 +37,8 @@ std::recursive_mutex mutex;
 using Lock = std::lock_guard<std::recursive_mutex>;
 
 std::map<void*, Memory> allocations;
+std::map<void*, size_t> registered;
+bool pinnable = true;
 std::vector<std::unique_ptr<Stream>> streams;
 size_t deviceBytes = size_t{1} << 30;
 int devices = 1;
@@ -126,6 +128,12 @@ void setDeviceBytes(size_t bytes) { deviceBytes = bytes; }
 size_t deviceBytesInUse() { return bytesInUse(false); }
 size_t pinnedBytesInUse() { return bytesInUse(true); }
 void setDevices(int count) { devices = count; }
+void setPinnable(bool value) { pinnable = value; }
+size_t registeredBytes() {
+  size_t sum = 0;
+  for (const auto& [pointer, bytes] : registered) sum += bytes;
+  return sum;
+}
 void abandonStreams() {
   for (const auto& stream : streams) stream->tasks.clear();
 }
@@ -149,6 +157,17 @@ cudaError_t cudaHostAlloc(void** pointer, size_t bytes, unsigned) {
 cudaError_t cudaFreeHost(void* pointer) {
   const Lock lock(mutex);
   return release(pointer, true);
+}
+cudaError_t cudaHostRegister(void* pointer, size_t bytes, unsigned) {
+  const Lock lock(mutex);
+  if (!pinnable || bytes == 0 || registered.count(pointer) != 0) return lastError = cudaErrorInvalidValue;
+  registered[pointer] = bytes;
+  return cudaSuccess;
+}
+cudaError_t cudaHostUnregister(void* pointer) {
+  const Lock lock(mutex);
+  drain(nullptr);  // copies that are under way read it
+  return registered.erase(pointer) == 1 ? cudaSuccess : lastError = cudaErrorInvalidValue;
 }
 
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {

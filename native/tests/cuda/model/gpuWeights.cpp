@@ -35,6 +35,26 @@ TEST(GpuWeights, InEverySplitGiveTheSameBits) {
 
 TEST(GpuWeights, OfAMixtureInEverySplitGiveTheSameBits) { checkSplits(mixtureSpec(5, 2)); }
 
+#if !defined(SPILLWAY_CUDA_RUNTIME)
+TEST(GpuWeights, InHostMemoryArePinnedWhereTheSystemLetsThem) {
+  const TinyStore store(smallSpec());
+  const std::vector<int32_t> text = randomTokens(12, 67, 5);
+  const uint64_t layer = store.blocks(0)[1].bytes;
+  const RuntimeOptions options = split(store, layer / 3, layer / 3);
+  const size_t bytes = Model(RuntimeOptions(options)).bytes().weights;
+  {
+    const Runtime runtime(RuntimeOptions(options), [] {});
+    EXPECT_EQ(emulator::registeredBytes(), bytes);
+  }
+  EXPECT_EQ(emulator::registeredBytes(), 0u);
+  const std::vector<float> pinned = score(options, text);
+  emulator::setPinnable(false);
+  const std::vector<float> staged = score(options, text);
+  emulator::setPinnable(true);
+  expectSameBits(staged, pinned, "staged");
+}
+#endif
+
 TEST(GpuWeights, AreCountedWhereTheyAre) {
   const TinyStore store(smallSpec());
   const uint64_t layer = store.blocks(0)[1].bytes, vectors = store.blocks(0)[1].vectorBytes;
