@@ -130,6 +130,11 @@ function folderOf({ name }) {
   return name === 'plain' && existsSync(join(addon, 'CMakeCache.txt')) ? addon : join(root, 'native', `build-${name}`);
 }
 
+/** The addon on the emulated device, for jest's tests in test/gpu: of objects that are in the addon's build folder anyway. */
+function addonsOf({ name }, folder) {
+  return name === 'plain' && folder.endsWith(join('native', 'build')) ? ['spillway_emulated'] : [];
+}
+
 function skip(configuration, reason) {
   console.log(`native ${configuration.name}: skipped, ${reason}`);
   counts.skipped++;
@@ -149,7 +154,7 @@ for (const configuration of chosen) {
     continue;
   }
   const began = Date.now();
-  const built = run('cmake', ['--build', folder, '--parallel', String(availableParallelism()), '--target', ...configuration.targets]);
+  const built = run('cmake', ['--build', folder, '--parallel', String(availableParallelism()), '--target', ...configuration.targets, ...addonsOf(configuration, folder)]);
   if (built.status !== 0) {
     fail(`building the native ${configuration.name} tests`, built);
     continue;

@@ -11,11 +11,13 @@ import { NativeDevice } from './engine/execution/NativeDevice.js';
 import { RowFeed } from './engine/execution/RowFeed.js';
 import { Run } from './engine/execution/Run.js';
 import type { RunRow } from './engine/execution/RunRow.js';
-import { RunRecorder, type MemoryUse } from './engine/execution/RunRecorder.js';
-import type { Movement, Placement, TierShares } from './engine/memory/movement.js';
+import { RunRecorder } from './engine/execution/RunRecorder.js';
+import { memoryUse } from './engine/memoryUse.js';
+import type { Movement } from './engine/memory/movement.js';
 import { pagedMovement } from './engine/memory/pagedMovement.js';
 import { PagePool } from './engine/memory/PagePool.js';
 import { peerMovement } from './engine/memory/peerMovement.js';
+import { placementOf } from './engine/placementOf.js';
 import type { OrderedResult } from './engine/rows/ActiveRow.js';
 import type { FollowOptions, Generation, GenerationSource, RunOptions } from './engine/rows/Generation.js';
 import { InFlight } from './engine/rows/InFlight.js';
@@ -88,14 +90,13 @@ export class Engine implements GenerationSource, AsyncDisposable {
     private readonly settled: SettledOptions,
   ) {
     const { decoder } = source;
-    const { cache, activations, streamedBytes, cacheOnDisk, activationsOnDisk, grid } = settled;
+    const { cache, activations, streamedBytes, grid } = settled;
     const { first, last } = layerBounds(grid);
     const windows = decoder.layerSpecs.slice(first, last + 1).map(({ window }) => window);
-    this.device = new NativeDevice(runtime, { ...settled, pageTokens: cache.pageTokens, firstLayer: first, windows });
-    this.pool = new PagePool(cache.pages, cache.pageTokens, settled.diskCache);
-    const [bytes, streamed] = [settled.layerBytes, streamedBytes].map((list) => list.reduce((sum, each) => sum + each, 0));
-    const onDisk = (share: number): TierShares => ({ gpu: 0, cpu: 1 - share, disk: share });
-    const placement: Placement = { weights: onDisk((streamed ?? 0) / Math.max(1, bytes ?? 0)), cache: onDisk(cacheOnDisk), activations: onDisk(activationsOnDisk) };
+    const { gpuTier: gpu } = settled;
+    this.device = new NativeDevice(runtime, { ...settled, pageTokens: cache.pageTokens, firstLayer: first, windows, computeTier: gpu ? 'gpu' : 'cpu' });
+    this.pool = new PagePool(cache.pages, cache.pageTokens, settled.diskCache, gpu && { pages: gpu.options.pages, share: gpu.cacheShare });
+    const placement = placementOf(settled);
     const tokenBytes = decoder.hiddenSize * 4;
     const movement = pagedMovement({
       streamedBytes,
@@ -105,6 +106,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
       windows,
       tokenBytes,
       residentTokens: activations?.residentTokens ?? Infinity,
+      gpu: gpu && settled,
     });
     this.movement = peerMovement(movement, grid, tokenBytes, this.device.computeTier);
     this.outlook = new Outlook(settled, placement);
@@ -340,13 +342,13 @@ export class Engine implements GenerationSource, AsyncDisposable {
   /** What peers have to know of this engine. */
   private facts(): StageFacts {
     const { layers, hiddenSize, vocabularySize, family } = this.source.decoder;
-    const { grid, cache, diskCache } = this.settled;
+    const { grid, cache, diskCache, gpuTier } = this.settled;
     return {
       model: { layers, hiddenSize, vocabularySize, family },
       layers: { first: layerBounds(grid).first, count: grid.layers },
       grid: { slots: grid.slots, rowsPerSlot: grid.rowsPerSlot, tokensPerSquare: grid.tokensPerSquare },
       cache: { pageTokens: cache.pageTokens, diskShare: diskCache.share, mostDiskPages: diskCache.mostPerRow },
-      pages: { memory: cache.pages, disk: diskCache.pages },
+      pages: { gpu: gpuTier?.options.pages ?? 0, memory: cache.pages, disk: diskCache.pages },
     };
   }
 
@@ -363,26 +365,13 @@ export class Engine implements GenerationSource, AsyncDisposable {
       model: this.source.path,
       policy: { schedule, ...this.outlook.block, sparseAttention: this.settled.sparseAttention, precision: this.settled.precision },
       loadSeconds: this.loadSeconds,
-      memory: () => this.memory(),
+      memory: () => memoryUse(this.settled, this.pool),
       lengths: this.outlook.drift,
       outlook: (totals) => this.outlook.of({ schedule, totals, ownStages: pipeline !== undefined, ledger }),
       ledger,
       onProgress,
       onTrace,
     });
-  }
-
-  /** Bytes of each tier: the most that may be used, what is, and what was at most. */
-  private memory(): MemoryUse {
-    const { cache, capBytes, reservedBytes, pageBytes, pageSlotBytes, diskCache, diskBytes, storeBytes, spillBytes } = this.settled;
-    const { used, peakUsed } = this.pool;
-    const fixed = reservedBytes - cache.pages * pageBytes;
-    const cpu = { capacityBytes: capBytes, usedBytes: fixed + used.memory * pageBytes, peakBytes: fixed + peakUsed.memory * pageBytes };
-    if (storeBytes + spillBytes === 0) return { cpu };
-    const diskPageBytes = pageSlotBytes * this.settled.grid.layers;
-    const kept = storeBytes + spillBytes - diskCache.pages * diskPageBytes;
-    const capacityBytes = Number.isFinite(diskBytes) ? diskBytes : storeBytes + spillBytes;
-    return { cpu, disk: { capacityBytes, usedBytes: kept + used.disk * diskPageBytes, peakBytes: kept + peakUsed.disk * diskPageBytes } };
   }
 
   private checkOptions(options: RunOptions): void {

@@ -9,6 +9,14 @@ import type { WeightCompression } from './model/compressBindings.js';
 import type { Tokenizer } from './model/Tokenizer.js';
 import type { Size } from './units.js';
 
+/** What share of something lives on which tier; the three sum to 1. */
+export interface EngineShares {
+  /** Above 0 with `gpuMemory` only. Default 0. */
+  readonly gpu?: number;
+  readonly cpu: number;
+  readonly disk: number;
+}
+
 /** How a model is opened. Everything has a default but the model. */
 export interface EngineOptions {
   /** A GGUF file, a folder with config.json and safetensors, or an id that `pull` knows. */
@@ -52,11 +60,17 @@ export interface EngineOptions {
    * not. Above 0, at most 1. Changes results. Default 1: all.
    */
   readonly sparseAttention?: number;
+  /**
+   * Memory of the first GPU that may be used: one reservation, a hard cap; what CUDA itself takes comes on top. With it the GPU computes, and weights, KV cache and
+   * hidden states live on three tiers. Runs that overlap need room for hidden states each. Default 0: the processor computes. (No result of a real GPU has been
+   * verified yet, so nothing is computed there unasked.)
+   */
+  readonly gpuMemory?: Size;
   /** Cap on the process's resident memory. Default: what the machine or its cgroup has free, less a margin. */
   readonly cpuMemory?: Size;
   /** Compute threads. Default: the processors that this process may use. */
   readonly threads?: number;
-  /** `auto` takes the best device there is. */
+  /** What computes: `cuda` needs `gpuMemory`; `auto` is the GPU where `gpuMemory` is given, else the processor. */
   readonly device?: 'auto' | 'cpu' | 'cuda';
   /** Most rows that are generated at once in one batch. Default: chosen from the model and the memory. */
   readonly batchSize?: number;
@@ -76,17 +90,21 @@ export interface EngineOptions {
    */
   readonly instructionSet?: InstructionSet;
   /**
-   * What share of every layer's weights stays in memory; the rest streams from disk in every pass. The two sum to 1.
-   * Default: everything in memory if it fits, else as much as does.
+   * What share of every layer's weights stays on the GPU and in memory; the rest streams from disk in every pass. The three sum to 1.
+   * Default: on the GPU what fits there, in memory what fits there of the rest.
    */
-  readonly weights?: { readonly cpu: number; readonly disk: number };
+  readonly weights?: EngineShares;
   /**
-   * What share of each row's KV cache lives in memory, and what on disk; the two sum to 1. A row keeps at least one page in memory, where new
-   * tokens stand until their page is complete. Default: all in memory.
+   * What share of each row's KV cache lives on the GPU, in memory, and on disk; the three sum to 1. Attention happens where a page is, for those on disk on the
+   * processor. With pages on disk a row keeps at least one in memory, where new tokens stand until their page is complete. Compressed caches, and sparse attention,
+   * need it in memory and on disk. Default: on the GPU what fits there beside the weights, the rest in memory.
    */
-  readonly cache?: { readonly cpu: number; readonly disk: number };
-  /** What share of a square's hidden states stays in memory between two layers, and what goes to disk; the two sum to 1. Default: all in memory. */
-  readonly activations?: { readonly cpu: number; readonly disk: number };
+  readonly cache?: EngineShares;
+  /**
+   * What share of a square's hidden states stays in memory between two layers, and what goes to disk; or all of it stays on the GPU. The three sum to 1.
+   * Default: all where it is computed.
+   */
+  readonly activations?: EngineShares;
   /**
    * Folder for repacked models, made when a model does not fit into memory and kept for the next time, and for what a run spills, which does
    * not outlive it. Default: the user's cache folder.

@@ -2,12 +2,13 @@ import { lastValueFrom, count } from 'rxjs';
 import { defaultWindow } from './engine/execution/defaultWindow.js';
 import { RowFeed } from './engine/execution/RowFeed.js';
 import { Run } from './engine/execution/Run.js';
-import { RunRecorder } from './engine/execution/RunRecorder.js';
+import { RunRecorder, type MemoryUse } from './engine/execution/RunRecorder.js';
 import type { RunRow } from './engine/execution/RunRow.js';
 import { SimulatedDevice } from './engine/execution/SimulatedDevice.js';
 import type { TaskEvent } from './engine/execution/Task.js';
-import { movement, type Movement } from './engine/memory/movement.js';
+import { movement, withCpuAttention, type Movement } from './engine/memory/movement.js';
 import { PagePool } from './engine/memory/PagePool.js';
+import { placePages, type PageCounts } from './engine/memory/rowPlacement.js';
 import type { BlockSetting } from './engine/policy/CostModel.js';
 import { tokensPerSquareOf, type Policy } from './engine/policy/Policy.js';
 import { settingOf } from './engine/policy/predict.js';
@@ -33,6 +34,7 @@ export interface SimulatedPlan {
   readonly tokensPerSecond: number;
   readonly queueSeconds: Readonly<Record<string, number>>;
   readonly tasks: number;
+  /** On all tiers. */
   readonly peakPages: number;
 }
 
@@ -69,11 +71,13 @@ export async function simulatePlan(request: PlanRequest, policy: Policy, options
   const computeTier = hardware.memory.gpuBytes > 0 ? ('gpu' as const) : ('cpu' as const);
   const device = new SimulatedDevice({ computeTier, duration: taskSeconds(setting, policy) });
   // A row's pages are free once its last square is through, when the next sweep has been planned already: room for that too, or places stay empty for a sweep.
-  const pool = new PagePool(sizes.rowPages * Math.min(rows, 2 * slots * policy.batchSize), PAGE_TOKENS);
-  const used = (): number => pool.used.memory * sizes.pageBytes;
+  const held = Math.min(rows, 2 * slots * policy.batchSize);
+  const { gpu: gpuShare, disk: diskShare } = policy.cache;
+  const per = placePages(sizes.rowPages * PAGE_TOKENS, { pageTokens: PAGE_TOKENS, gpuShare, diskShare, mostDiskPages: Infinity });
+  const pool = new PagePool(held * per.memory, PAGE_TOKENS, { pages: held * per.disk, share: diskShare, mostPerRow: Infinity }, { pages: held * per.gpu, share: gpuShare });
   const recorder = new RunRecorder({
     model: shape.name, policy: { ...policy }, loadSeconds: 0, onTrace: options.onTrace, ledger: options.ledger,
-    memory: () => ({ cache: { capacityBytes: pool.capacity * sizes.pageBytes, usedBytes: used(), peakBytes: pool.peakUsed.memory * sizes.pageBytes } }),
+    memory: () => cacheBytes(pool, sizes.pageBytes),
   });
   const seen = { first: Infinity, last: 0, tasks: 0, queues: {} as Record<string, number> };
   device.completed$.subscribe((burst) => {
@@ -92,7 +96,18 @@ export async function simulatePlan(request: PlanRequest, policy: Policy, options
   await run.drained;
   await device.close();
   const seconds = Math.max(0, seen.last - Math.min(seen.first, seen.last));
-  return { rows, newTokens: rows * newTokens, seconds, tokensPerSecond: (rows * newTokens) / seconds, queueSeconds: seen.queues, tasks: seen.tasks, peakPages: pool.peakUsed.memory };
+  return { rows, newTokens: rows * newTokens, seconds, tokensPerSecond: (rows * newTokens) / seconds, queueSeconds: seen.queues, tasks: seen.tasks, peakPages: total(pool.peakUsed) };
+}
+
+/** What the KV cache takes of each tier that has any of it. */
+function cacheBytes({ gpu, capacity, disk, used, peakUsed }: PagePool, pageBytes: number): MemoryUse {
+  const tiers = { 'gpu cache': [gpu.pages, used.gpu, peakUsed.gpu], 'cpu cache': [capacity, used.memory, peakUsed.memory], 'disk cache': [disk.pages, used.disk, peakUsed.disk] } as const;
+  return Object.fromEntries(Object.entries(tiers).filter(([, [pages]]) => pages > 0).map(([tier, [pages, now, most]]) =>
+    [tier, { capacityBytes: pages * pageBytes, usedBytes: now * pageBytes, peakBytes: most * pageBytes }]));
+}
+
+function total({ gpu, memory, disk }: PageCounts): number {
+  return gpu + memory + disk;
 }
 
 function note({ task, timing }: TaskEvent, seen: { first: number; last: number; tasks: number; queues: Record<string, number> }): void {
@@ -111,8 +126,7 @@ function planMovement({ shape, block }: BlockSetting, { weights, cache, activati
     tokenActivations: sizes.tokenActivationBytes,
   };
   const moves = movement({ weights, cache, activations }, bytes, computeTier, shape.layers);
-  if (computeTier === 'cpu' || !block.cpuAttention) return moves;
-  return { ...moves, loadCache: (square, pagesOf) => moves.loadCache(square, pagesOf).map((route) => route.filter(({ to }) => to === 'cpu')).filter((route) => route.length > 0) };
+  return computeTier === 'gpu' && block.cpuAttention ? withCpuAttention(moves) : moves;
 }
 
 async function* plannedRows(rows: number, promptTokens: number, newTokens: number): AsyncGenerator<RunRow<number>> {

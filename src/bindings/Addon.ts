@@ -1,3 +1,4 @@
+import type { GpuFacts, GpuRuntimeBytes, GpuRuntimeOptions } from './Gpu.js';
 import type { DecoderSpec } from '../model/DecoderSpec.js';
 import type { TensorBinding } from '../model/TensorBinding.js';
 
@@ -94,14 +95,6 @@ export interface MachineFacts {
   readonly gpus: readonly GpuFacts[];
 }
 
-export interface GpuFacts {
-  readonly name: string;
-  readonly memoryBytes: number;
-  /** Such as `9.0`. */
-  readonly computeCapability: string;
-  readonly multiprocessors: number;
-}
-
 export interface RuntimeOptions {
   readonly decoder: DecoderSpec;
   readonly bindings: readonly TensorBinding[];
@@ -161,35 +154,8 @@ export interface RuntimeOptions {
     /** Room for hidden stores, see `createHiddenStore`. */
     readonly hiddenBytes: number;
   };
-  /**
-   * Computes on an NVIDIA GPU. Weights, pages of the cache and activations are then on the device; what of them is in host memory or on disk crosses the link.
-   * Products are on halves (in float32 with `precision: 'float32'`), sums in float32; a row's result depends neither on its company nor on where weights are.
-   * Opening fails with code `invalid-argument` for a device that does not exist, without a driver, and where the addon was built without CUDA; with code `memory`
-   * where the device has too little. Default: the processor computes.
-   */
-  readonly gpu?: {
-    /** Index into `machine().gpus`. */
-    readonly device: number;
-    /** Hard cap: one reservation, from which everything of this runtime on the device comes. What CUDA itself takes (a context, code) is not in it. */
-    readonly memoryBytes: number;
-    /**
-     * Pinned host memory, in pieces of which data crosses the link: 1 MiB at least. Part of the host's memory, but not of any number in `RuntimeBytes`. (Weights in host
-     * memory are pinned where they are, if the system lets them.)
-     */
-    readonly pinnedBytes: number;
-    /**
-     * Pages of the KV cache on the device, for every layer. Page tables name them `cache.pages` to `cache.pages + gpu.pages - 1`; `cache.pages` may be 0 then.
-     * Above 0 only with caches of type `f16` and `f32`, and without `sparseAttention`.
-     */
-    readonly pages: number;
-    /**
-     * How much of each layer's block is on the device for good, from its beginning: rounded as `weights.residentLayerBytes`, which then counts what comes after it and
-     * stays in host memory; the rest streams from the store. Without `weights` all of the rest is in host memory.
-     */
-    readonly residentLayerBytes: number;
-    /** On the device, that the rest of a layer is loaded into, up to 4096: 0 where every layer is wholly on the device, else 1 or more. `weights.buffers` means nothing then. */
-    readonly buffers: number;
-  };
+  /** Computes on an NVIDIA GPU. Default: the processor computes. */
+  readonly gpu?: GpuRuntimeOptions;
 }
 
 /** What `repack` converts. */
@@ -230,17 +196,7 @@ export interface RuntimeBytes {
   /** Bytes that each layer's `submitLoadWeight` moves; 0 for a layer that is wholly resident (with `gpu`: on the device). */
   readonly streamed: readonly number[];
   /** Of the device, with `gpu`; the numbers above are the host's then (`activations`: 0). What is reserved beside these is left for activation buffers. */
-  readonly gpu?: {
-    readonly weights: number;
-    /** All of them. */
-    readonly weightBuffers: number;
-    readonly cache: number;
-    readonly scratch: number;
-    /** One buffer of `limits.tokensPerSquare` tokens. */
-    readonly activations: number;
-    /** Of `streamed`, what comes from the store each time, not from host memory. */
-    readonly streamedFromStore: readonly number[];
-  };
+  readonly gpu?: GpuRuntimeBytes;
 }
 
 /** A sequence that grows by sampling. Handles are small integers, reused after `freeRow`. */

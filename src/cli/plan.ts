@@ -1,7 +1,7 @@
 import { Option, type Command } from 'commander';
 import type { CommandContext } from './CommandContext.js';
 import { addSwitch, requireFlags } from './flags/commandFlags.js';
-import { path, size, wholeNumber } from './flags/parsers.js';
+import { path, size, sizeOrNone, wholeNumber } from './flags/parsers.js';
 import { readPolicyFile } from './flags/readPolicyFile.js';
 import {
   planCurves, PROCESS_BYTES, planDocument, readHardware, readModelShape, simulatePlan, UsageError, writeFileAtomic,
@@ -116,10 +116,6 @@ async function simulate(flags: PlanCommandFlags, request: PlanRequest, policy: P
 }
 
 /** A size, or 0 for a tier that is not to be used. */
-function sizeOrNone(text: string): number {
-  return /^0+$/.test(text) ? 0 : size(text);
-}
-
 /** What a cap on the process leaves for a plan. GPU machines and the papers' models count in capacities of tiers: there it is what it is. */
 function capped(cpuMemory: number, { memory }: PlanRequest['hardware'], costModel: PlanCommandFlags['costModel']): number {
   return memory.gpuBytes > 0 || costModel !== 'spillway' ? cpuMemory : Math.max(1, cpuMemory - PROCESS_BYTES);

@@ -47,7 +47,7 @@ export class Outlook {
     const { planned, slots } = settled;
     const { request, plan } = planned;
     this.corrections = request?.hardware.corrections;
-    if (plan.origin === 'auto' && request && request.allow?.batchSize === undefined) {
+    if (plan.origin === 'auto' && request && request.allow?.batchSize === undefined && !settled.gpuTier) {
       const drift = new WorkloadDrift(request.workload, slots * rowsPerSlot, (workload) => this.rowsFor({ ...request, workload }));
       this.drift = drift;
       this.mostRows = () => drift.rows;
@@ -56,13 +56,13 @@ export class Outlook {
 
   /**
    * For a run that begins: what takes down its tasks. Undefined where the model does not know the machine, or what is done on it: stages of one's own, other
-   * instructions than were measured, sparse attention.
+   * instructions than were measured, sparse attention, a GPU.
    * @param machine tells how much of the machine the run has; replaced in tests
    */
   ledger(schedule: string, ownStages: boolean, machine?: ConstructorParameters<typeof WorkLedger>[3]): WorkLedger | undefined {
-    const { planned: { request }, instructionSet, sparseAttention } = this.settled;
+    const { planned: { request }, instructionSet, sparseAttention, gpuTier } = this.settled;
     const name = scheduleNamed(schedule);
-    if (!request || ownStages || name === undefined || sparseAttention < 1) return undefined;
+    if (!request || ownStages || name === undefined || sparseAttention < 1 || gpuTier) return undefined;
     const { hardware, shape, workload } = request;
     if (hardware.machine.instructionSet !== undefined && hardware.machine.instructionSet !== instructionSet) return undefined;
     return new WorkLedger({ hardware, shape, workload, block: { ...this.block, schedule: name } }, this.block, this.corrections, machine);
@@ -116,8 +116,8 @@ export class Outlook {
   }
 
   private get cache(): CachePages {
-    const { cache: { pages, pageTokens }, diskCache } = this.settled;
-    return { pages, rules: { pageTokens, diskShare: diskCache.share, mostDiskPages: diskCache.mostPerRow } };
+    const { cache: { pages, pageTokens }, diskCache, gpuTier } = this.settled;
+    return { pages, gpuPages: gpuTier?.options.pages, rules: { pageTokens, gpuShare: gpuTier?.cacheShare, diskShare: diskCache.share, mostDiskPages: diskCache.mostPerRow } };
   }
 
   /** How many rows should be under way together for another workload, as things lie now. */

@@ -14,6 +14,7 @@ import { planStreaming } from './memory/planStreaming.js';
 import { placePages } from './memory/rowPlacement.js';
 import { openWeightStore, type WeightStore } from './openWeightStore.js';
 import { planEngine, type PlannedEngine } from './planEngine.js';
+import { gpuTier, type GpuTier } from './gpuTier.js';
 import { HEAP_MARGIN_BYTES, PAGE_TOKENS } from './reserves.js';
 import type { Grid } from './schedules/Square.js';
 import { settleOptions, type Settings } from './settleOptions.js';
@@ -26,6 +27,8 @@ export interface SettledOptions extends Settings {
   readonly cache: RuntimeOptions['cache'];
   /** The part of the cache that lives on disk. */
   readonly diskCache: DiskCache;
+  /** What is on the GPU; undefined where the processor computes. */
+  readonly gpuTier: GpuTier | undefined;
   /** Buffers for pages of the disk; 0 where the cache is all in memory. */
   readonly cacheBuffers: number;
   readonly activations: SpilledActivations | undefined;
@@ -38,9 +41,11 @@ export interface SettledOptions extends Settings {
   readonly spillBytes: number;
   /** Layers' weights that are in memory at once while they stream; 0 where nothing does. */
   readonly weightBuffers: number;
-  /** Bytes of each layer, and how many of them stream from disk every pass. */
+  /** Bytes of each layer, and how many of them are brought to where computing happens every pass. */
   readonly layerBytes: readonly number[];
   readonly streamedBytes: readonly number[];
+  /** What of `streamedBytes` comes from disk: with a GPU some of it may be in memory. */
+  readonly fromDisk: readonly number[];
 }
 
 /** Contexts beyond this are not provided for in every row at once; longer rows are admitted as pages come free. */
@@ -81,12 +86,14 @@ export async function openRuntime(
     pageTokens: PAGE_TOKENS,
     usualRowTokens: within(settings.rowTokens),
     cacheShare: settings.cacheOnDisk,
+    gpuCacheShare: settings.gpu?.cacheShare,
     activationShare: settings.activationsOnDisk,
+    activationsMove: settings.gpu?.activationsMove,
     tokenBytes: decoder.hiddenSize * 4,
   });
-  const rules = { pageTokens: PAGE_TOKENS, diskShare: settings.cacheOnDisk, mostDiskPages: spill.pagesPerRow };
-  const pagesOf = (tokens: number): number => placePages(within(tokens), rules).memory;
-  const plan = new RuntimePlan(addon, source, settings, spill, planned);
+  const shares = { pageTokens: PAGE_TOKENS, diskShare: settings.cacheOnDisk, mostDiskPages: spill.pagesPerRow };
+  const plan = new RuntimePlan(addon, source, settings, spill, planned, (tokens, gpuShare) => placePages(within(tokens), { ...shares, gpuShare }).gpu);
+  const pagesOf = (tokens: number): number => placePages(within(tokens), { ...shares, gpuShare: plan.gpu?.cacheShare }).memory;
   const demand = { capBytes, residentBytes: process.memoryUsage.rss(), leastPages: pagesOf(LEAST_ROW_TOKENS), pageBytes: plan.onePage.cache };
 
   let tooSmall: MemoryBudgetError | undefined;
@@ -96,22 +103,22 @@ export async function openRuntime(
       const { pages, reservedBytes } = planMemory({ ...demand, weightBytes: plan.onePage.weights, workingBytes: plan.workingBytes, mostPages });
       return plan.open(pages, reservedBytes);
     } catch (error) {
-      // Streaming keeps two layers in memory at once, so it is no help to a model of two.
-      if (!(error instanceof MemoryBudgetError) || error.tier !== 'cpu' || weightShare === 1 || decoder.layers <= WEIGHT_BUFFERS) throw error;
+      // Streaming keeps two layers in memory at once, so it is no help to a model of two; to a GPU they stream through small buffers.
+      if (!(error instanceof MemoryBudgetError) || error.tier !== 'cpu' || weightShare === 1 || (!plan.gpu && decoder.layers <= WEIGHT_BUFFERS)) throw error;
       tooSmall = error;
     }
   }
   if (tooSmall && demand.residentBytes + HEAP_MARGIN_BYTES + plan.workingBytes > capBytes) throw tooSmall;
-  plan.checkDisk(plan.onePage.weights);
-  const store = await openWeightStore(addon, source, settings.disk, settings.threads, (bytes) => options.onRepack?.(bytes, plan.onePage.weights));
+  plan.checkDisk(plan.modelBytes);
+  const store = await openWeightStore(addon, source, settings.disk, settings.threads, (bytes) => options.onRepack?.(bytes, plan.modelBytes));
   try {
     const { pages, reservedBytes, residentLayerBytes } = planStreaming({
       ...demand,
       residentBytes: process.memoryUsage.rss(),
-      fixedBytes: plan.workingBytes + store.globalBytes,
-      layerBytes: store.layerBytes,
-      leastLayerBytes: Math.max(...store.vectorBytes),
-      buffers: WEIGHT_BUFFERS,
+      // On a GPU are norms, biases, and what is no layer's; and the buffers.
+      ...(plan.gpu
+        ? { fixedBytes: plan.workingBytes, layerBytes: plan.onePage.streamed, leastLayerBytes: 0, buffers: 0 }
+        : { fixedBytes: plan.workingBytes + store.globalBytes, layerBytes: store.layerBytes, leastLayerBytes: Math.max(...store.vectorBytes), buffers: WEIGHT_BUFFERS }),
       usualPages: pagesOf(settings.rowTokens) * slots * rowsPerSlot,
       residentShare: weightShare,
     });
@@ -128,20 +135,46 @@ class RuntimePlan {
   readonly onePage: RuntimeBytes;
   /** Scratch, hidden states and buffers. */
   readonly workingBytes: number;
+  /** What is on the GPU, if there is one. */
+  readonly gpu: GpuTier | undefined;
 
+  /** @param gpuPagesOf pages that a row of so many tokens has on the GPU under a share of the cache */
   constructor(
     private readonly addon: Addon,
     private readonly source: ModelSource,
     private readonly settings: Settings,
     private readonly spill: SpillPlan,
     private readonly planned: PlannedEngine,
+    gpuPagesOf: (tokens: number, share: number) => number,
   ) {
     const { decoder } = source;
+    const { gpu, slots, rowsPerSlot } = settings;
+    const rows = slots * rowsPerSlot;
+    const share = gpu?.cacheShare ?? 1;
+    // Tables of as many pages as a square's rows can have: with a GPU room for them is part of the scratch memory.
+    const tablePages = this.mostRows * Math.ceil(decoder.contextTokens / PAGE_TOKENS);
+    this.gpu = gpu && gpuTier({
+      settings: gpu,
+      measure: (on) => nativeCall(() => addon.measureRuntime({ ...this.options(tablePages), gpu: on })),
+      tablePages,
+      activationBuffers: spill.activations?.buffers ?? slots,
+      rows,
+      rowPages: gpuPagesOf(settings.rowTokens, 1),
+      leastPages: gpuPagesOf(LEAST_ROW_TOKENS, share),
+      mostPages: Math.max(gpuPagesOf(decoder.contextTokens, share), gpuPagesOf(USUAL_ROW_TOKENS, share) * rows),
+    });
     this.onePage = nativeCall(() => addon.measureRuntime(this.options(1)));
-    const { scratch, staging, activations } = this.onePage;
+    const { staging, activations } = this.onePage;
+    const { scratch } = this.gpu ? nativeCall(() => addon.measureRuntime(this.options(tablePages))) : this.onePage;
     const { activations: spilled } = spill;
-    const stores = spilled ? settings.slots * spilled.residentTokens * decoder.hiddenSize * 4 : 0;
-    this.workingBytes = scratch + staging + activations * (spilled?.buffers ?? settings.slots) + stores + transitBytes(source, settings);
+    const stores = spilled ? slots * spilled.residentTokens * decoder.hiddenSize * 4 : 0;
+    const pinned = this.gpu?.options.pinnedBytes ?? 0;
+    this.workingBytes = scratch + staging + activations * (spilled?.buffers ?? slots) + stores + pinned + transitBytes(source, settings);
+  }
+
+  /** Weights on all tiers. */
+  get modelBytes(): number {
+    return this.onePage.weights + (this.onePage.gpu?.weights ?? 0);
   }
 
   /** @throws MemoryBudgetError if what is to lie on disk may not take that much */
@@ -158,7 +191,8 @@ class RuntimePlan {
     const runtime = nativeCall(() => this.addon.openRuntime(options));
     const { settings, spill, source, onePage } = this;
     const { layers, part } = source.decoder;
-    const evenly = Math.round(runtime.bytes.weights / layers);
+    const { bytes } = runtime;
+    const evenly = Math.round((bytes.weights + (bytes.gpu?.weights ?? 0)) / layers);
     return {
       runtime,
       settled: {
@@ -167,6 +201,7 @@ class RuntimePlan {
         grid: { layers, ...(part && { part: { first: part.firstLayer, of: part.modelLayers } }), slots: settings.slots, rowsPerSlot: this.mostRows, tokensPerSquare: settings.tokensPerSquare },
         cache: options.cache,
         diskCache: { pages: spill.pages, share: settings.cacheOnDisk, mostPerRow: spill.pagesPerRow },
+        gpuTier: this.gpu,
         cacheBuffers: spill.buffers,
         activations: spill.activations,
         pageBytes: onePage.cache,
@@ -174,9 +209,10 @@ class RuntimePlan {
         reservedBytes,
         storeBytes: store?.fileBytes ?? 0,
         spillBytes: onePage.spill,
-        weightBuffers: weights?.buffers ?? 0,
+        weightBuffers: this.gpu ? this.gpu.options.buffers : (weights?.buffers ?? 0),
         layerBytes: store?.layerBytes ?? new Array<number>(layers).fill(evenly),
-        streamedBytes: runtime.bytes.streamed,
+        streamedBytes: bytes.streamed,
+        fromDisk: bytes.gpu ? bytes.gpu.streamedFromStore : bytes.streamed,
       },
     };
   }
@@ -199,6 +235,7 @@ class RuntimePlan {
       cache: { type: compressCache === 'none' ? plainCache : COMPRESSED_CACHE[compressCache], pageTokens: PAGE_TOKENS, pages },
       ...(sparseAttention < 1 && { sparseAttention }),
       limits: { tokensPerSquare, rowsPerSquare: this.mostRows },
+      ...(this.gpu && { gpu: this.gpu.options }),
       ...(weights && { weights }),
       ...(spills && { spill: { folder: disk, pages: diskPages, buffers, bufferPages, hiddenBytes: activations?.bytes ?? 0 } }),
     };

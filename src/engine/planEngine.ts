@@ -85,12 +85,18 @@ export async function planEngine(
 ): Promise<PlannedEngine> {
   const chosen = options.policy ?? 'auto';
   if (typeof chosen === 'string' && !['auto', 'default'].includes(chosen)) throw new UsageError(`policy: found ${JSON.stringify(chosen)}, expected auto, default or a policy`);
-  const given: EngineOptions = typeof chosen === 'object' ? { ...policyOptions(chosen), ...stated(options) } : options;
+  const given: EngineOptions = typeof chosen === 'object' ? { ...policyOptions(chosen, settings.gpu !== undefined), ...stated(options) } : options;
   const asIs = (origin: EnginePlan['origin'], why?: string, request?: PlanRequest): PlannedEngine => ({
     plan: { origin, ...(why !== undefined && { why }), ...(request && { workload: request.workload }) }, options: given, streams: false, request,
   });
   // Engines that share a model's layers have to agree on their blocks: none of them plans for itself.
   if (chosen === 'default' || options.layers !== undefined) return asIs(originOf(chosen));
+  if (settings.gpu) {
+    if (!hasGpu(options.hardware)) return asIs(originOf(chosen), 'the GPU of this machine has not been measured: what fits is put on it, the rest in memory, then on disk');
+    if (chosen === 'auto' && (given.weights !== undefined || given.cache !== undefined || given.activations !== undefined)) {
+      return asIs('default', 'beside a GPU nothing is planned where placements are given');
+    }
+  }
   if (settings.precision === 'float32') return asIs(originOf(chosen), 'precision float32 is for checking, and not planned for');
 
   const shape = shapeOfModel(source, basename(source.path));
@@ -130,14 +136,19 @@ function originOf(chosen: 'auto' | 'default' | Policy): EnginePlan['origin'] {
   return typeof chosen === 'object' ? 'policy' : 'default';
 }
 
+/** Whether a profile says how fast a GPU is. */
+function hasGpu(hardware: EngineOptions['hardware']): boolean {
+  return typeof hardware === 'object' && hardware.gpu !== undefined && hardware.memory.gpuBytes > 0;
+}
+
 /** Undefined where by the model nothing fits: whoever opens the engine finds out exactly, and says what would. */
 function searched(given: EngineOptions, settings: Settings, request: PlanRequest): PlannedEngine | undefined {
   const shares = settledShares(given, settings);
   const best = shares ? chooseBlock(request, shares) : bestPlan(request);
   if (best === undefined) return undefined;
-  const usual = shares ? undefined : usualPlan(request, settings);
+  const usual = shares || settings.gpu ? undefined : usualPlan(request, settings);
   const plan = usual && best.predicted.tokensPerSecond < usual.predicted.tokensPerSecond * CLEARLY_FASTER ? usual : best;
-  const { weights: planned, ...planOptions } = policyOptions(plan.policy);
+  const { weights: planned, ...planOptions } = policyOptions(plan.policy, settings.gpu !== undefined);
   const streams = given.weights === undefined && (planned?.disk ?? 0) > 0;
   const { compressWeights, compressCache, ...rest } = stated(given);
   return {
@@ -204,16 +215,19 @@ function allowed(given: EngineOptions, settings: Settings): Allowed {
     threads: given.threads,
     tokensPerSquare: given.tokensPerSquare,
     compressWeights: kinds(given.compressWeights),
-    compressCache: kinds(given.compressCache),
+    // Compressed caches are not on GPUs, which plans do not know.
+    compressCache: settings.gpu ? ['none'] : kinds(given.compressCache),
+    // What is not on the GPU is attended to by the processor.
+    ...(settings.gpu && { cpuAttention: [true] }),
     ...(given.batchSize === undefined && { mostBatchSize: Math.min(256, settings.tokensPerSquare) }),
   };
 }
 
 /** The machine with the memory that this process may take now: what it holds already is its own. */
-async function asItIs(hardware: HardwareProfile, { capBytes, disk, diskBytes, instructionSet }: Settings): Promise<HardwareProfile> {
+async function asItIs(hardware: HardwareProfile, { capBytes, gpu, disk, diskBytes, instructionSet }: Settings): Promise<HardwareProfile> {
   const measured = hardware.links.diskReadBytesPerSecond !== undefined && hardware.links.diskWriteBytesPerSecond !== undefined;
   const cpuBytes = Math.max(1, capBytes - process.memoryUsage.rss() - SEARCH_BYTES);
-  return { ...hardware, machine: { instructionSet, ...hardware.machine }, usableFraction: 1, memory: { gpuBytes: 0, cpuBytes, diskBytes: measured ? Math.min(diskBytes, await freeBytes(disk)) : 0 } };
+  return { ...hardware, machine: { instructionSet, ...hardware.machine }, usableFraction: 1, memory: { gpuBytes: gpu?.capBytes ?? 0, cpuBytes, diskBytes: measured ? Math.min(diskBytes, await freeBytes(disk)) : 0 } };
 }
 
 /** What is free where a folder is, or is to be made; less a margin. */

@@ -20,9 +20,10 @@ export interface RunTotals {
   readonly newTokens: number;
 }
 
-/** Pages of an engine's KV cache in memory, and what of a row's pages belongs there. */
+/** Pages of an engine's KV cache in memory and on its GPU, and what of a row's pages belongs there. */
 export interface CachePages {
   readonly pages: number;
+  readonly gpuPages?: number | undefined;
   readonly rules: CacheRules;
 }
 
@@ -30,10 +31,11 @@ export interface CachePages {
  * Rows that the memory for the cache holds beside each other, 1 at least: at their full length, or, where freed places are taken at once, at the length that
  * they have on average, since rows are admitted at the pace at which others end. Pure.
  */
-export function rowsInMemory({ pages, rules }: CachePages, schedule: ScheduleName, { promptTokens, newTokens }: Pick<Workload, 'promptTokens' | 'newTokens'>): number {
+export function rowsInMemory({ pages, gpuPages = 0, rules }: CachePages, schedule: ScheduleName, { promptTokens, newTokens }: Pick<Workload, 'promptTokens' | 'newTokens'>): number {
   const tokens = promptTokens + (schedule === 'diagonal' ? newTokens / 2 : newTokens);
-  const each = placePages(Math.ceil(tokens), rules).memory;
-  return Math.max(1, Math.floor(pages / Math.max(1, each)));
+  const { gpu, memory } = placePages(Math.ceil(tokens), rules);
+  const rows = Math.min(memory > 0 ? pages / memory : Infinity, gpu > 0 ? gpuPages / gpu : Infinity);
+  return Math.max(1, Math.floor(rows));
 }
 
 /** Schedules by the names that they give themselves. */

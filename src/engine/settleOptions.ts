@@ -4,7 +4,8 @@ import type { EngineOptions } from '../EngineOptions.js';
 import { UsageError } from '../errors/UsageError.js';
 import { WEIGHT_COMPRESSIONS, type WeightCompression } from '../model/compressBindings.js';
 import { userCacheFolder } from '../model/pull/cacheFolder.js';
-import { parseBytes } from '../units.js';
+import { formatBytes, parseBytes } from '../units.js';
+import type { TierShares } from './policy/Placement.js';
 import { SCHEDULE_NAMES, type ScheduleName } from './policy/Policy.js';
 
 /** An engine's options, checked, with every default filled in that does not depend on the model's size. */
@@ -25,7 +26,9 @@ export interface Settings {
   readonly rowTokens: number;
   /** Cap on the process's resident memory. */
   readonly capBytes: number;
-  /** Share of every layer's weights in memory, where somebody has decided it. */
+  /** Undefined where the processor computes. */
+  readonly gpu: GpuSettings | undefined;
+  /** Share of what is not on the GPU of every layer's weights in memory, where somebody has decided it. */
   readonly weightShare: number | undefined;
   /** Shares that live on disk. */
   readonly cacheOnDisk: number;
@@ -33,6 +36,19 @@ export interface Settings {
   /** Folder for repacked models and spill files, and the most that they may take there. */
   readonly disk: string;
   readonly diskBytes: number;
+}
+
+/** What may be on the GPU. */
+export interface GpuSettings {
+  /** Index into `machine().gpus`. */
+  readonly device: number;
+  /** Cap on what is reserved there. */
+  readonly capBytes: number;
+  /** Shares of every layer's weights and of each row's KV cache that live there, where somebody has decided it. */
+  readonly weightShare: number | undefined;
+  readonly cacheShare: number | undefined;
+  /** Hidden states leave it between two layers. */
+  readonly activationsMove: boolean;
 }
 
 /** Rows of a batch where nobody says otherwise. */
@@ -43,8 +59,8 @@ const INSTRUCTION_SETS: readonly InstructionSet[] = ['scalar', 'avx2', 'avx512',
 
 /** @throws UsageError naming the option, what was found and what was expected */
 export function settleOptions(options: EngineOptions, machine: MachineFacts, rowTokens?: number): Settings {
-  if (options.device !== undefined && !['auto', 'cpu'].includes(options.device)) {
-    throw new UsageError(`device: found ${JSON.stringify(options.device)}, this build has: auto, cpu`);
+  if (options.device !== undefined && !['auto', 'cpu', 'cuda'].includes(options.device)) {
+    throw new UsageError(`device: found ${JSON.stringify(options.device)}, expected auto, cpu or cuda`);
   }
   const precision = options.precision ?? 'default';
   if (!['default', 'float32'].includes(precision)) throw new UsageError(`precision: found ${JSON.stringify(precision)}, expected default or float32`);
@@ -66,6 +82,8 @@ export function settleOptions(options: EngineOptions, machine: MachineFacts, row
   const rowsPerSlot = whole('batchSize', options.batchSize, Math.min(DEFAULT_BATCH_SIZE, givenTokens ?? Infinity), 4096);
   const tokensPerSquare = givenTokens ?? Math.max(TOKENS_PER_SQUARE, rowsPerSlot);
   if (rowsPerSlot > tokensPerSquare) throw new UsageError(`batchSize: found ${rowsPerSlot}, expected at most tokensPerSquare, ${tokensPerSquare}: every row has a token in a square`);
+  const gpuBytes = gpuMemory(options, machine);
+  const [weights, cache, activations] = (['weights', 'cache', 'activations'] as const).map((name) => shares(name, options[name], gpuBytes > 0));
   return {
     precision,
     compressWeights,
@@ -79,21 +97,52 @@ export function settleOptions(options: EngineOptions, machine: MachineFacts, row
     tokensPerSquare,
     rowTokens: whole('rowTokens', rowTokens, STREAMED_ROW_TOKENS, 2 ** 24),
     capBytes: options.cpuMemory === undefined ? freeMemory(machine) : parseBytes(options.cpuMemory, 'cpuMemory'),
-    weightShare: shares('weights', options.weights)?.cpu,
-    cacheOnDisk: shares('cache', options.cache)?.disk ?? 0,
-    activationsOnDisk: shares('activations', options.activations)?.disk ?? 0,
+    gpu: gpuBytes > 0 ? gpuSettings(gpuBytes, { weights, cache, activations }, compressCache, sparseAttention) : undefined,
+    weightShare: weights && (weights.cpu + weights.disk > 0 ? weights.cpu / (weights.cpu + weights.disk) : 1),
+    cacheOnDisk: cache?.disk ?? 0,
+    activationsOnDisk: activations?.disk ?? 0,
     disk: options.disk ?? join(userCacheFolder(), 'repacked'),
     diskBytes: options.diskMemory === undefined ? Infinity : parseBytes(options.diskMemory, 'diskMemory'),
   };
 }
 
-function shares(name: string, found: EngineOptions['weights']): EngineOptions['weights'] {
-  if (found === undefined) return undefined;
-  const { cpu, disk } = found;
-  if (!(cpu >= 0 && disk >= 0 && Math.abs(cpu + disk - 1) < 1e-6)) {
-    throw new UsageError(`${name}: found ${JSON.stringify(found)}, expected shares cpu and disk that sum to 1`);
+/** @returns 0 where the processor computes. @throws UsageError */
+function gpuMemory({ gpuMemory: asked, device, layers }: EngineOptions, { gpus }: MachineFacts): number {
+  const bytes = asked === undefined || /^\s*0+\s*$/.test(String(asked)) ? 0 : parseBytes(asked, 'gpuMemory');
+  if (bytes === 0) {
+    if (device === 'cuda') throw new UsageError('device: found "cuda" without gpuMemory, expected it beside: how much memory of the GPU may be used');
+    return 0;
   }
-  return found;
+  if (device === 'cpu') throw new UsageError(`gpuMemory: found ${formatBytes(bytes)} beside device "cpu", expected 0, or device auto or cuda`);
+  if (layers) throw new UsageError('layers: found a part of the model beside gpuMemory, expected all layers: engines that share a model compute on processors');
+  const [gpu] = gpus;
+  if (!gpu) throw new UsageError(`gpuMemory: found ${formatBytes(bytes)}, but there is no GPU here (the addon was built without CUDA, or finds no NVIDIA driver or device): expected 0`);
+  if (bytes > gpu.memoryBytes) throw new UsageError(`gpuMemory: found ${formatBytes(bytes)}, expected at most the ${formatBytes(gpu.memoryBytes)} of ${gpu.name}`);
+  return bytes;
+}
+
+type Shares = { readonly [Name in 'weights' | 'cache' | 'activations']: TierShares | undefined };
+
+/** @throws UsageError */
+function gpuSettings(capBytes: number, { weights, cache, activations }: Shares, compressCache: Settings['compressCache'], sparseAttention: number): GpuSettings {
+  if (activations && activations.gpu > 0 && activations.gpu < 1) {
+    throw new UsageError(`activations: found gpu ${activations.gpu}, expected 0 or 1: hidden states stay on the GPU wholly or not at all`);
+  }
+  const hostOnly = compressCache !== 'none' || sparseAttention < 1;
+  if (hostOnly && cache && cache.gpu > 0) {
+    throw new UsageError(`cache: found gpu ${cache.gpu}, expected 0: a cache that is ${compressCache === 'none' ? 'attended to sparsely' : 'compressed'} lives in memory and on disk only`);
+  }
+  return { device: 0, capBytes, weightShare: weights?.gpu, cacheShare: hostOnly ? 0 : cache?.gpu, activationsMove: activations?.gpu === 0 };
+}
+
+function shares(name: string, found: EngineOptions['weights'], withGpu: boolean): TierShares | undefined {
+  if (found === undefined) return undefined;
+  const { gpu = 0, cpu, disk } = found;
+  if (!(gpu >= 0 && cpu >= 0 && disk >= 0 && Math.abs(gpu + cpu + disk - 1) < 1e-6)) {
+    throw new UsageError(`${name}: found ${JSON.stringify(found)}, expected shares ${withGpu ? 'gpu, ' : ''}cpu and disk that sum to 1`);
+  }
+  if (gpu > 0 && !withGpu) throw new UsageError(`${name}: found gpu ${gpu}, expected 0 without gpuMemory`);
+  return { gpu, cpu, disk };
 }
 
 function whole(name: string, value: number | undefined, fallback: number, most: number): number {

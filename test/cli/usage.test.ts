@@ -76,7 +76,7 @@ describe('wrong usage: exit 1, and nothing is read or written', () => {
   });
 
   test.each([
-    ['--gpu-memory', '4GiB', 'Nothing is computed on a GPU so far; available: 0'],
+    ['--gpu-memory', '4GiB', 'gpuMemory: found 4 GiB, but there is no GPU here'],
   ])('%s %s asks for what is not there, and is told what is', async (flag, value, words) => {
     expect(await refused(generate(flag, value))).toContain(words);
   });

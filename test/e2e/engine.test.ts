@@ -223,7 +223,7 @@ describe('an engine', () => {
     [{ batchSize: 1.5 }, /batchSize: found 1.5/],
     [{ batchSize: 60, tokensPerSquare: 50 }, /batchSize: found 60, expected at most tokensPerSquare, 50/],
     [{ cpuMemory: 'much' }, /cpuMemory: found "much"/],
-    [{ device: 'cuda' }, /device: found "cuda", this build has: auto, cpu/],
+    [{ device: 'cuda' }, /device: found "cuda" without gpuMemory/],
     [{ precision: 'half' as 'default' }, /precision: found "half"/],
     [{ instructionSet: 'mmx' as 'avx2' }, /instructionSet: found "mmx"/],
   ])('refuses %j', async (options, message) => {

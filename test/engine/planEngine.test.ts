@@ -1,19 +1,20 @@
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from '@jest/globals';
+import type { MachineFacts } from '../../src/bindings/Addon.js';
 import { loadAddon } from '../../src/bindings/loadAddon.js';
 import { planEngine, type PlannedEngine } from '../../src/engine/planEngine.js';
 import type { MachineSpeed } from '../../src/engine/policy/atSpeed.js';
 import type { HardwareProfile } from '../../src/engine/policy/HardwareProfile.js';
 import type { ProfileOptions } from '../../src/engine/profile/profileMachine.js';
 import { parsePolicy } from '../../src/engine/policy/Policy.js';
-import { settleOptions } from '../../src/engine/settleOptions.js';
+import { settleOptions, type Settings } from '../../src/engine/settleOptions.js';
 import type { EngineOptions } from '../../src/EngineOptions.js';
 import { InterruptedError } from '../../src/errors/InterruptedError.js';
 import { UsageError } from '../../src/errors/UsageError.js';
 import type { ExpectedRows } from '../../src/ExpectedRows.js';
 import type { ModelSource } from '../../src/model/ModelSource.js';
 import { readModel } from '../../src/model/readModel.js';
-import { CPU_MACHINE } from './policy/support/hardware.js';
+import { builtIn, CPU_MACHINE } from './policy/support/hardware.js';
 
 const TINY = await readModel(fileURLToPath(new URL('../fixtures/models/llama-Q8_0.gguf', import.meta.url)));
 const machine = loadAddon().machine();
@@ -142,6 +143,68 @@ describe('the plan of an engine', () => {
   test('refuses a profile of another machine, and words that are no policy', async () => {
     await expect(planned({ hardware: CPU_MACHINE })).rejects.toThrow('is of another machine: its processor is AMD EPYC');
     await expect(planned({ policy: 'fast' as 'auto' })).rejects.toThrow('policy: found "fast", expected auto, default or a policy');
+  });
+});
+
+describe('with a GPU', () => {
+  const gpus = [{ name: 'A GPU', memoryBytes: 16 * 2 ** 30, computeCapability: '7.5', multiprocessors: 40 }];
+  const withGpu: MachineFacts = { ...machine, gpus };
+  const T4 = builtIn('flexgen-t4');
+  const there: HardwareProfile = { ...T4, machine: HERE.machine };
+  const settled = (more: Partial<EngineOptions>): Settings => settleOptions({ model: LARGE.path, cpuMemory: '4GiB', gpuMemory: '2GiB', ...more }, withGpu);
+  const plannedHere = (more: Partial<EngineOptions>): Promise<PlannedEngine> => {
+    const options: EngineOptions = { model: LARGE.path, cpuMemory: '4GiB', gpuMemory: '2GiB', ...more };
+    return planEngine(LARGE, options, settled(more), withGpu, MANY, () => Promise.reject(new Error('this machine must not be measured here')), () => Promise.resolve(AS_EVER));
+  };
+
+  test('that nobody has measured nothing is planned, and the plan says so', async () => {
+    for (const hardware of [undefined, HERE]) {
+      const { plan, options } = await plannedHere(hardware ? { hardware } : {});
+      expect(plan).toMatchObject({ origin: 'default', why: expect.stringContaining('the GPU of this machine has not been measured') as unknown });
+      expect(options.weights).toBeUndefined();
+    }
+  });
+
+  test('that was measured the plan is for three tiers, within the cap', async () => {
+    const { plan, options, request } = await plannedHere({ hardware: there });
+    expect(plan).toMatchObject({ origin: 'auto', predicted: { fits: true } });
+    expect(request?.hardware.memory.gpuBytes).toBe(2 * 2 ** 30);
+    expect(plan.predicted?.memoryBytes.gpu).toBeLessThanOrEqual(2 * 2 ** 30);
+    expect(plan.predicted?.queueSeconds).toHaveProperty('gpu-compute');
+    expect(options.cache).toEqual(plan.policy?.cache);
+    expect(plan.policy?.cpuAttention).toBe(true);
+    // As much of the weights as fits is found when the engine is opened.
+    expect(options.weights).toBeUndefined();
+    expect(settled(options).gpu?.cacheShare).toBe(plan.policy?.cache.gpu);
+  });
+
+  test('a policy is followed, hidden states in part on the GPU leave it', async () => {
+    const shares = { weights: { gpu: 0.2, cpu: 0.3, disk: 0.5 }, cache: { gpu: 0.5, cpu: 0.5, disk: 0 } };
+    const policy = parsePolicy({ batchSize: 4, batches: 2, ...shares, activations: { gpu: 0.5, cpu: 0.25, disk: 0.25 } }, 'test');
+    const { plan, options } = await plannedHere({ policy });
+    expect(plan.origin).toBe('policy');
+    expect(options).toMatchObject({ ...shares, activations: { gpu: 0, cpu: 0.75, disk: 0.25 } });
+    expect(settled(options)).toMatchObject({ gpu: { weightShare: 0.2, cacheShare: 0.5, activationsMove: true }, weightShare: expect.closeTo(0.375, 9) as unknown, activationsOnDisk: 0.25 });
+    await expect(plannedHere({ policy: { ...policy, cpuAttention: false } })).rejects.toThrow('policy: found cpuAttention false with cache.gpu 0.5, expected true');
+  });
+
+  test('what cannot be is refused: no GPU, more than it has, contradictions, shares', () => {
+    const refused = (more: Partial<EngineOptions>, facts = withGpu): (() => Settings) => () => settleOptions({ model: LARGE.path, ...more }, facts);
+    expect(refused({ gpuMemory: '2GiB' }, { ...machine, gpus: [] })).toThrow('gpuMemory: found 2 GiB, but there is no GPU here');
+    expect(refused({ gpuMemory: '17GiB' })).toThrow('gpuMemory: found 17 GiB, expected at most the 16 GiB of A GPU');
+    expect(refused({ gpuMemory: '1GiB', device: 'cpu' })).toThrow('beside device "cpu"');
+    expect(refused({ device: 'cuda' })).toThrow('device: found "cuda" without gpuMemory');
+    expect(refused({ gpuMemory: 'much' })).toThrow(UsageError);
+    expect(refused({ weights: { gpu: 0.5, cpu: 0.5, disk: 0 } })).toThrow('weights: found gpu 0.5, expected 0 without gpuMemory');
+    const gpuMemory = '1GiB';
+    expect(refused({ gpuMemory, cache: { gpu: 0.5, cpu: 0.6, disk: 0 } })).toThrow('expected shares gpu, cpu and disk that sum to 1');
+    expect(refused({ gpuMemory, activations: { gpu: 0.5, cpu: 0.5, disk: 0 } })).toThrow('activations: found gpu 0.5, expected 0 or 1');
+    expect(refused({ gpuMemory, compressCache: '4bit', cache: { gpu: 1, cpu: 0, disk: 0 } })).toThrow('cache: found gpu 1, expected 0');
+    expect(refused({ gpuMemory, sparseAttention: 0.1, cache: { gpu: 1, cpu: 0, disk: 0 } })).toThrow('cache: found gpu 1, expected 0');
+    expect(refused({ gpuMemory, layers: { first: 0, count: 2 } })).toThrow('layers: found a part of the model');
+    expect(settleOptions({ model: LARGE.path, gpuMemory: 0 }, { ...machine, gpus: [] }).gpu).toBeUndefined();
+    expect(settleOptions({ model: LARGE.path, gpuMemory: '0' }, { ...machine, gpus: [] }).gpu).toBeUndefined();
+    expect(settled({ device: 'cuda', compressCache: '8bit' }).gpu).toMatchObject({ cacheShare: 0, activationsMove: false });
   });
 });
 

@@ -3,20 +3,25 @@ import type { Device } from '../../src/engine/execution/Device.js';
 import type { StageContext } from '../../src/engine/execution/Run.js';
 import type { SimulatedDevice } from '../../src/engine/execution/SimulatedDevice.js';
 import type { TaskEvent, Tier } from '../../src/engine/execution/Task.js';
-import type { Placement } from '../../src/engine/memory/movement.js';
+import type { PageLookup, Placement } from '../../src/engine/memory/movement.js';
+import type { PageTier } from '../../src/engine/memory/pageCounts.js';
+import type { PageTable } from '../../src/engine/memory/RowPages.js';
 import { requiredMoves } from '../../src/engine/memory/requiredMoves.js';
 import type { PathRules, TierUsage } from '../../src/engine/schedules/PathRules.js';
 import type { Schedule } from '../../src/engine/schedules/Schedule.js';
-import { squareTokens, type RowId } from '../../src/engine/schedules/Square.js';
+import type { MoveName, RequiredMoves } from '../../src/engine/schedules/PathRecord.js';
+import type { RowId, Square } from '../../src/engine/schedules/Square.js';
 import { validatePath } from '../../src/engine/schedules/validatePath.js';
 import { finishedRows } from '../../src/operators/finishedRows.js';
 import { squares } from '../../src/operators/squares.js';
 import type { Stage } from '../../src/operators/stageInternals.js';
 import { overriding } from './overriding.js';
 import type { Aheads } from './randomPipeline.js';
-import { SIMULATED_BYTES, simulatedMovement, simulatedRun, type SimulatedResult, type SimulatedRow, type SimulatedRun, type SimulatedSetup } from './simulatedRun.js';
+import { SIMULATED_BYTES, simulatedMoves, simulatedRun, tieredPool, type SimulatedResult, type SimulatedRow, type SimulatedRun, type SimulatedSetup } from './simulatedRun.js';
 
 const TIERS: readonly Tier[] = ['gpu', 'cpu', 'disk'];
+/** Where a tier's pages are counted. */
+const PAGES_OF: Readonly<Record<Tier, PageTier>> = { gpu: 'gpu', cpu: 'memory', disk: 'disk' };
 /** Turns of the event loop after which a run that has not come to an end will not. */
 const PATIENCE = 50_000;
 
@@ -38,6 +43,8 @@ export interface JudgedRun extends SimulatedRun {
   readonly results$: Observable<SimulatedResult>;
   readonly usage: readonly TierUsage[];
   readonly lives: ReadonlyMap<RowId, { readonly from: number; readonly until: number }>;
+  /** The page tables of all rows, also of those that have ended. */
+  readonly pagesOf: PageLookup;
   /** The most squares that were under way at once. */
   readonly mostUnderWay: () => number;
 }
@@ -45,11 +52,12 @@ export interface JudgedRun extends SimulatedRun {
 export function judgedRun(given: JudgedSetup): JudgedRun {
   const usage: TierUsage[] = [];
   const lives = new Map<RowId, { from: number; until: number }>();
+  const tables = new Map<RowId, PageTable>();
   const simulated = simulatedRun({
     ...given,
     rows: given.pauses === undefined ? given.rows : late(given.rows, given.pauses),
-    wrapDevice: (device) => lifeLog(given.wrapDevice?.(device) ?? device, device, lives),
-    memory: (pool) => Object.fromEntries(TIERS.map((tier) => [tier, { capacityBytes: capacity(given, tier), usedBytes: inUse(given, tier, pool.used.memory), peakBytes: 0 }])),
+    wrapDevice: (device) => lifeLog(given.wrapDevice?.(device) ?? device, device, lives, tables),
+    memory: (pool) => Object.fromEntries(TIERS.map((tier) => [tier, { capacityBytes: capacity(given, tier), usedBytes: inUse(given, tier, pool.used[PAGES_OF[tier]]), peakBytes: 0 }])),
     onTrace: ({ name, ph, ts, args }) => {
       if (ph === 'C') usage.push({ at: ts / 1e6, tier: name.replace(' bytes', ''), usedBytes: Number(args['used']) });
     },
@@ -63,7 +71,7 @@ export function judgedRun(given: JudgedSetup): JudgedRun {
     tap(() => under--),
     finishedRows(run),
   );
-  return { ...simulated, results$, usage, lives, mostUnderWay: () => most };
+  return { ...simulated, results$, usage, lives, pagesOf: (row) => tables.get(row), mostUnderWay: () => most };
 }
 
 /** Runs to the end, and judges everything. @throws whatever is not as it has to be */
@@ -74,7 +82,7 @@ export async function runAndJudge(given: JudgedSetup): Promise<JudgedRun> {
   judgeResults(given.rows, results);
   if (results.length !== given.rows.length) throw new Error(`${results.length} of ${given.rows.length} rows have come to an end`);
   judgePath(given, judged);
-  if (judged.pool.used.memory !== 0) throw new Error(`${judged.pool.used.memory} pages were not given back`);
+  for (const [tier, pages] of Object.entries(judged.pool.used)) if (pages !== 0) throw new Error(`${String(pages)} pages of ${tier} were not given back`);
   if (judged.mostUnderWay() > given.window) throw new Error(`${judged.mostUnderWay()} squares were under way in a window of ${given.window}`);
   return judged;
 }
@@ -92,54 +100,45 @@ export function judgeResults(rows: readonly SimulatedRow[], results: readonly Si
 }
 
 /** @throws ScheduleError with the constraint that the trace breaks */
-export function judgePath(given: JudgedSetup, { events, usage, lives, device }: JudgedRun): void {
+export function judgePath(given: JudgedSetup, { events, usage, lives, pagesOf, device }: JudgedRun): void {
+  const moves = requiredMoves(simulatedMoves(given.moves ?? 'shares', given, device.computeTier), pagesOf);
   const early = new Set(given.rows.flatMap(({ newTokens, endsAfter = Infinity }, row) => (endsAfter < newTokens ? [row] : [])));
   validatePath(given.grid, given.rows.map((row, index) => ({ row: index, ...row })), events, early, {
-    moves: requiredMoves(simulatedMovement(given.placement, device.computeTier, given.grid.layers)),
+    moves,
     lives,
     usage,
     capacityBytes: Object.fromEntries(TIERS.map((tier) => [tier, capacity(given, tier)])),
     // How far stages run ahead is measured in squares that are computed in order, which only a queue that keeps its order sees to.
-    ...(given.simulation?.unordered === true ? {} : { stagingBytes: stagingBytes(given, events, device.computeTier) }),
+    ...(given.simulation?.unordered === true ? {} : { stagingBytes: stagingBytes(given, events, moves) }),
   });
 }
 
 /** What look-ahead, the slots and the window allow to be on its way at once. */
-export function stagingBytes({ grid, placement, aheads, window }: Pick<JudgedSetup, 'grid' | 'placement' | 'aheads' | 'window'>, events: readonly TaskEvent[], compute: Tier): NonNullable<PathRules['stagingBytes']> {
+export function stagingBytes({ grid, aheads, window }: Pick<JudgedSetup, 'grid' | 'aheads' | 'window'>, events: readonly TaskEvent[], moves: RequiredMoves): NonNullable<PathRules['stagingBytes']> {
   // In order of issue.
   const issued = [...new Map(events.filter(({ task }) => task.name === 'compute').sort((a, b) => b.id - a.id).map((event) => [`${event.task.pass} ${event.task.layer} ${event.task.slot}`, event])).values()]
     .sort((a, b) => a.id - b.id)
     .map(({ task }) => task);
-  const contexts = issued.map(({ rows }) => rows.reduce((sum, range) => sum + range.firstPosition, 0));
-  const loadedTokens = issued.map((task) => (task.layer === 0 ? 0 : squareTokens(task)));
-  const tokens = Math.max(0, ...issued.map(squareTokens));
-  const { layerWeights, tokenCache, tokenActivations } = SIMULATED_BYTES;
-  const none = { gpu: 0, cpu: 0, disk: 0 };
-  const room = { weights: { ...none }, cache: { ...none }, activations: { ...none } };
+  const layers = issued.filter(({ pass, layer }, index) => issued.findIndex((first) => first.pass === pass && first.layer === layer) === index);
+  const room = { weights: { gpu: 0, cpu: 0, disk: 0 }, cache: { gpu: 0, cpu: 0, disk: 0 }, activations: { gpu: 0, cpu: 0, disk: 0 } };
+  /** What a square's routes bring to a tier; of stores what passes through it, unless it stays there until it is loaded again. */
+  const brought = (name: MoveName, square: Square, tier: Tier): number =>
+    moves(name, square).flatMap((route) => (name === 'store_cache' ? route.slice(0, -1) : route)).reduce((sum, { to, bytes }) => sum + (to === tier ? bytes : 0), 0);
   /** The most that some squares in a row bring along. */
-  const most = (bytes: number, counts: readonly number[], squaresInRow: number, share: number): number => {
-    const sizes = counts.map((count) => Math.round(bytes * count * share));
-    return Math.max(0, ...sizes.map((_, end) => sizes.slice(Math.max(0, end + 1 - squaresInRow), end + 1).reduce((sum, each) => sum + each, 0)));
+  const addLoads = (kind: keyof Placement, name: MoveName, squares: readonly Square[], inRow: number): void => {
+    for (const tier of TIERS) {
+      const sizes = squares.map((square) => brought(name, square, tier));
+      room[kind][tier] += Math.max(0, ...sizes.map((_, end) => sizes.slice(Math.max(0, end + 1 - inRow), end + 1).reduce((sum, each) => sum + each, 0)));
+    }
   };
-  const addLoads = (kind: keyof Placement, bytes: number, counts: readonly number[], squaresInRow: number): void => {
-    for (const home of TIERS) for (const tier of way(home, compute)) room[kind][tier] += most(bytes, counts, squaresInRow, placement[kind][home]);
+  const addStores = (kind: keyof Placement, name: MoveName, count: number): void => {
+    for (const tier of TIERS) room[kind][tier] += count * Math.max(0, ...issued.map((square) => brought(name, square, tier)));
   };
-  const add = (kind: keyof Placement, bytes: number, count: number, through: (home: Tier) => readonly Tier[]): void => {
-    for (const home of TIERS) for (const tier of through(home)) room[kind][tier] += count * Math.round(bytes * placement[kind][home]);
-  };
-  const order: readonly Tier[] = ['disk', 'cpu', 'gpu'];
-  /** The tiers on the way from one to another, without the first. */
-  const way = (from: Tier, to: Tier): Tier[] => {
-    const [a, b] = [order.indexOf(from), order.indexOf(to)];
-    return a <= b ? order.slice(a + 1, b + 1) : order.slice(b, a).reverse();
-  };
-  const loaded = (home: Tier): Tier[] => way(home, compute);
-  const between = (home: Tier): Tier[] => way(compute, home).slice(0, -1);
-  add('weights', layerWeights, aheads.weights + 1, loaded);
-  addLoads('cache', tokenCache, contexts, aheads.cache + 1);
-  addLoads('activations', tokenActivations, loadedTokens, aheads.activations + 1);
-  add('cache', tokenCache * tokens, window, between);
-  add('activations', tokenActivations * tokens, grid.slots, (home) => way(compute, home));
+  addLoads('weights', 'load_weight', layers, aheads.weights + 1);
+  addLoads('cache', 'load_cache', issued, aheads.cache + 1);
+  addLoads('activations', 'load_activation', issued, aheads.activations + 1);
+  addStores('cache', 'store_cache', window);
+  addStores('activations', 'store_activation', grid.slots);
   return room;
 }
 
@@ -159,11 +158,12 @@ export async function inTime<T>(promise: Promise<T>): Promise<T> {
 }
 
 function inUse(given: JudgedSetup, tier: Tier, pages: number): number {
-  return Math.round(home(given, tier) + pages * pageBytes(given) * given.placement.cache[tier]);
+  return Math.round(home(given, tier) + pages * pageBytes(given));
 }
 
 function capacity(given: JudgedSetup, tier: Tier): number {
-  return inUse(given, tier, given.pages);
+  const { disk, gpu, capacity: memory } = tieredPool(given.placement, given.pages, given.pageTokens);
+  return inUse(given, tier, { gpu: gpu.pages, cpu: memory, disk: disk.pages }[tier]);
 }
 
 function home({ grid, placement }: JudgedSetup, tier: Tier): number {
@@ -186,11 +186,12 @@ export function late(rows: readonly SimulatedRow[], pauses: readonly number[]): 
   })();
 }
 
-/** Notes, in virtual time, when rows get and lose their memory. */
-export function lifeLog(device: Device, clock: SimulatedDevice, lives: Map<RowId, { from: number; until: number }>): Device {
+/** Notes, in virtual time, when rows get and lose their memory, and where their pages are. */
+export function lifeLog(device: Device, clock: SimulatedDevice, lives: Map<RowId, { from: number; until: number }>, tables?: Map<RowId, PageTable>): Device {
   return overriding<Device>(device, {
     openRow: (...args) => {
       lives.set(args[1], { from: clock.announced, until: Infinity });
+      tables?.set(args[1], args[3]);
       device.openRow(...args);
     },
     closeRow: (...args) => {

@@ -5,8 +5,10 @@ import type { RunRow } from '../../src/engine/execution/RunRow.js';
 import { RunRecorder, type RecorderSetup } from '../../src/engine/execution/RunRecorder.js';
 import { SimulatedDevice, type SimulationOptions } from '../../src/engine/execution/SimulatedDevice.js';
 import type { TaskEvent, Tier } from '../../src/engine/execution/Task.js';
-import { ALL_ON_CPU, movement, type Movement, type Placement } from '../../src/engine/memory/movement.js';
+import { ALL_ON_CPU, movement, withCpuAttention, type Movement, type Placement } from '../../src/engine/memory/movement.js';
+import { pagedMovement } from '../../src/engine/memory/pagedMovement.js';
 import { PagePool } from '../../src/engine/memory/PagePool.js';
+import { placePages } from '../../src/engine/memory/rowPlacement.js';
 import { diagonalBlock } from '../../src/engine/schedules/diagonalBlock.js';
 import type { Schedule } from '../../src/engine/schedules/Schedule.js';
 import type { Grid } from '../../src/engine/schedules/Square.js';
@@ -18,8 +20,14 @@ export interface SimulatedRow {
   readonly endsAfter?: number;
 }
 
+/** How things move: by shares, the whole context of a row to where it is computed; so, but attention goes to what of the cache is not on the GPU; or by pages, as in engines. */
+export type SimulatedMoves = 'shares' | 'cpu-attention' | 'pages';
+
 export interface SimulatedSetup {
   readonly grid: Grid;
+  readonly moves?: SimulatedMoves;
+  /** Default: so many pages, on the tiers where the cache lives. */
+  readonly pool?: PagePool;
   readonly rows: Iterable<SimulatedRow> | AsyncIterable<SimulatedRow>;
   readonly schedule?: Schedule;
   readonly placement?: Placement;
@@ -58,7 +66,8 @@ export interface SimulatedRun {
 export function simulatedRun(setup: SimulatedSetup): SimulatedRun {
   const { grid, rows, pages = 1_000_000, pageTokens = 4 } = setup;
   const device = new SimulatedDevice(setup.simulation);
-  const pool = new PagePool(pages, pageTokens);
+  const placement = setup.placement ?? ALL_ON_CPU;
+  const pool = setup.pool ?? tieredPool(placement, pages, pageTokens);
   const events: TaskEvent[] = [];
   device.completed$.subscribe((burst) => {
     for (const { event } of burst) events.push(event);
@@ -68,7 +77,7 @@ export function simulatedRun(setup: SimulatedSetup): SimulatedRun {
     id: 1,
     device: setup.wrapDevice?.(device) ?? device,
     grid,
-    movement: simulatedMovement(setup.placement ?? ALL_ON_CPU, device.computeTier, grid.layers),
+    movement: simulatedMoves(setup.moves ?? 'shares', { grid, placement, pageTokens }, device.computeTier),
     schedule: setup.schedule ?? diagonalBlock(),
     pool,
     window: setup.window ?? 8,
@@ -77,6 +86,31 @@ export function simulatedRun(setup: SimulatedSetup): SimulatedRun {
     signal: setup.signal,
   });
   return { run, device, pool, recorder, events };
+}
+
+/** So many pages, on the tiers where the cache lives. */
+export function tieredPool({ cache: { gpu, disk } }: Placement, pages: number, pageTokens: number): PagePool {
+  const sizes = placePages(pages * pageTokens, { pageTokens, gpuShare: gpu, diskShare: disk, mostDiskPages: Infinity });
+  return new PagePool(sizes.memory, pageTokens, { pages: sizes.disk, share: disk, mostPerRow: Infinity }, { pages: sizes.gpu, share: gpu });
+}
+
+export function simulatedMoves(moves: SimulatedMoves, { grid, placement, pageTokens }: { readonly grid: Grid; readonly placement: Placement; readonly pageTokens: number }, compute: Tier): Movement {
+  const byShares = simulatedMovement(placement, compute, grid.layers);
+  if (moves === 'shares') return byShares;
+  if (moves === 'cpu-attention') return withCpuAttention(byShares);
+  const { weights, activations } = placement;
+  const ofLayers = (share: number): number[] => new Array<number>(grid.layers).fill(Math.round(SIMULATED_BYTES.layerWeights * share));
+  const withGpu = compute === 'gpu';
+  return pagedMovement({
+    streamedBytes: ofLayers(withGpu ? weights.cpu + weights.disk : weights.disk),
+    pageTokens,
+    diskPages: 1,
+    pageSlotBytes: pageTokens * SIMULATED_BYTES.tokenCache,
+    windows: new Array<number>(grid.layers).fill(0),
+    tokenBytes: SIMULATED_BYTES.tokenActivations,
+    residentTokens: activations.disk > 0 || (withGpu && activations.cpu > 0) ? Math.round(grid.tokensPerSquare * (1 - activations.disk)) : Infinity,
+    ...(withGpu && { gpu: { fromDisk: ofLayers(weights.disk) } }),
+  });
 }
 
 export function simulatedMovement(placement: Placement, compute: Tier, layers: number): Movement {

@@ -78,7 +78,7 @@ export function simulatedStages(given: StagesSetup): SimulatedStage[] {
       layers: { first: first - count, count },
       grid: { slots: grid.slots, rowsPerSlot: grid.rowsPerSlot, tokensPerSquare: grid.tokensPerSquare },
       cache: { pageTokens: given.pageTokens, diskShare: 0, mostDiskPages: 0 },
-      pages: { memory: pool.capacity, disk: 0 },
+      pages: { gpu: 0, memory: pool.capacity, disk: 0 },
     };
     const rows = given.pauses === undefined ? given.rows : late(given.rows, given.pauses);
     const run =

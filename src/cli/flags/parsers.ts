@@ -37,6 +37,11 @@ export function size(text: string): number {
   }
 }
 
+/** A size in bytes; 0 for none. */
+export function sizeOrNone(text: string): number {
+  return /^0+$/.test(text) ? 0 : size(text);
+}
+
 export function path(text: string): string {
   if (text === '') throw new InvalidArgumentError('Expected a path.');
   return text;
@@ -45,17 +50,4 @@ export function path(text: string): string {
 export function stopString(text: string, before: readonly string[] | undefined): readonly string[] {
   if (text === '') throw new InvalidArgumentError('Expected a string that is not empty.');
   return [...(before ?? []), text];
-}
-
-/**
- * One of some values, of which others are known but not available yet: those are refused, never ignored.
- * @param available what works
- * @param why said of a known value that does not
- */
-export function onlyAvailable(available: readonly string[], known: (text: string) => boolean, why: string): FlagParser<string> {
-  return (text) => {
-    if (available.includes(text)) return text;
-    const list = available.join(', ');
-    throw new InvalidArgumentError(known(text) ? `${why}; available: ${list}.` : `Available: ${list}.`);
-  };
 }

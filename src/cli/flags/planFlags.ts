@@ -1,6 +1,6 @@
 import { Option, type Command } from 'commander';
 import { BLOCK_SCHEDULES, readHardware, WEIGHT_COMPRESSIONS, type EngineOptions } from '../library.js';
-import { decimal, onlyAvailable, path, wholeNumber, type FlagParser } from './parsers.js';
+import { decimal, path, wholeNumber, type FlagParser } from './parsers.js';
 import { readPolicyFile } from './readPolicyFile.js';
 
 export interface CacheFlags {
@@ -34,20 +34,17 @@ export async function planOptions({ policy, hardware, schedule, batchSize, batch
   };
 }
 
-const isSize = (text: string): boolean => /^\d/.test(text);
-
 const share = decimal((f) => f > 0 && f <= 1, 'above 0 and at most 1, or off');
 const shareOrOff: FlagParser<number> = (text) => (text === 'off' ? 1 : share(text));
 
 /**
- * Memory and compression. A value that is known but not available yet is refused with what there is.
+ * Compression.
  * @param planned whether there is a plan that can choose a compression
  */
 export function addMemoryFlags(command: Command, planned = false): void {
   const auto = planned ? ['auto'] : [];
   const orAuto = planned ? ', auto (whatever is fastest)' : '';
-  command.optionsGroup('Memory and compression:');
-  command.addOption(new Option('--gpu-memory <size>', 'most GPU memory').default('0').argParser(onlyAvailable(['0'], isSize, 'Nothing is computed on a GPU so far')));
+  command.optionsGroup('Compression:');
   command.addOption(
     new Option('--compress-weights <kind>', `matrices in fewer bits than their file has, which changes results: none, 8bit (groups of 32), 4bit (groups of 64; embeddings and head 8bit)${orAuto} (default: none, or what the policy file says)`)
       .choices([...WEIGHT_COMPRESSIONS, ...auto]),

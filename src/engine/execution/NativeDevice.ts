@@ -11,7 +11,7 @@ import { NativeRun, type NativeBatch } from './NativeRun.js';
 import { PeerTransfers } from './PeerTransfers.js';
 import { PendingEvent } from './PendingEvent.js';
 import { SlotActivations, type SpilledActivations } from './SlotActivations.js';
-import { describeTask, type QueueName, type Task, type TaskEvent, type Tier } from './Task.js';
+import { describeTask, QUEUE_NAMES, type QueueName, type Task, type TaskEvent, type TaskName, type Tier } from './Task.js';
 
 /** What a native runtime was opened with, as far as its device needs to know it. */
 export interface NativeDeviceSetup {
@@ -24,15 +24,24 @@ export interface NativeDeviceSetup {
   readonly firstLayer?: number;
   /** Attention window of each layer, in tokens; 0 = all positions. */
   readonly windows: readonly number[];
-  /** Undefined where hidden states stay in memory. */
+  /** Undefined where hidden states stay where they are computed. */
   readonly activations?: SpilledActivations | undefined;
+  /** Where computing happens. Default cpu. */
+  readonly computeTier?: 'gpu' | 'cpu';
 }
 
 interface PendingTask {
   readonly event: PendingEvent;
+  /** What the same native task does on other queues. */
+  readonly riders: PendingEvent[];
   readonly run?: NativeRun;
   readonly batch?: NativeBatch;
 }
+
+const GPU_QUEUES: readonly QueueName[] = ['gpu-compute', 'host-to-device', 'device-to-host'];
+
+/** What goes to and from the disk together with its way over the link. */
+const RIDERS: readonly TaskName[] = ['load_weight', 'load_activation', 'store_activation'];
 
 /** A buffer of a ring, for a task that uses what it holds. */
 interface Held {
@@ -40,12 +49,17 @@ interface Held {
   readonly load: TaskEvent | undefined;
 }
 
-/** The addon as a device: tasks become calls of the native runtime, its completions become events. Shared by all runs of an engine. */
+/**
+ * The addon as a device: tasks become calls of the native runtime, its completions become events. Shared by all runs of an engine.
+ *
+ * With a GPU one native task brings something from disk through the host's memory over the link, in pieces, or the way back. It is submitted with its hop over
+ * the link; its hop from or to the disk, which comes right behind, rides on it and has the same event.
+ */
 export class NativeDevice implements Device {
   readonly name = 'native';
-  readonly queues: readonly QueueName[] = ['cpu-compute', 'disk-read', 'disk-write', 'peer-receive', 'peer-send'];
-  readonly computeTier: Tier = 'cpu';
-  readonly computeQueue: QueueName = 'cpu-compute';
+  readonly queues: readonly QueueName[];
+  readonly computeTier: Tier;
+  readonly computeQueue: QueueName;
   readonly completed$ = new Subject<readonly Completion[]>();
 
   private readonly runs = new Map<number, NativeRun>();
@@ -56,11 +70,17 @@ export class NativeDevice implements Device {
   private readonly streamed: readonly number[];
   private readonly firstLayer: number;
   private readonly transfers: PeerTransfers;
+  /** The native task that was submitted last. */
+  private last: PendingTask | undefined;
 
   constructor(
     private readonly runtime: NativeRuntime,
     private readonly setup: NativeDeviceSetup,
   ) {
+    const tier = setup.computeTier ?? 'cpu';
+    this.computeTier = tier;
+    this.computeQueue = `${tier}-compute`;
+    this.queues = QUEUE_NAMES.filter((name) => (tier === 'gpu' ? name !== 'cpu-compute' : !GPU_QUEUES.includes(name)));
     this.streamed = runtime.bytes.streamed;
     this.firstLayer = setup.firstLayer ?? 0;
     this.transfers = new PeerTransfers(runtime);
@@ -72,6 +92,7 @@ export class NativeDevice implements Device {
   }
 
   submit(task: Task, after: readonly TaskEvent[]): TaskEvent {
+    if (this.computeTier === 'gpu' && RIDERS.includes(task.name) && (task.from === 'disk' || task.to === 'disk')) return this.ride(task);
     switch (task.name) {
       case 'load_weight':
         return this.loadWeight(task, after);
@@ -158,7 +179,8 @@ export class NativeDevice implements Device {
     if (bytes === 0 || task.part === 'embed' || task.part === 'attend' || task.part === 'head') return undefined;
     const found = this.weights.find(task.layer);
     if (found) return found;
-    this.loadWeight({ ...task, run: 0, name: 'load_weight', queue: 'disk-read', bytes, from: 'disk', to: 'cpu' }, []);
+    const link = this.computeTier === 'gpu' ? ({ queue: 'host-to-device', from: 'cpu', to: 'gpu' } as const) : ({ queue: 'disk-read', from: 'disk', to: 'cpu' } as const);
+    this.loadWeight({ ...task, run: 0, name: 'load_weight', bytes, ...link }, []);
     return this.weights.find(task.layer);
   }
 
@@ -216,14 +238,27 @@ export class NativeDevice implements Device {
     const batch = run.batchOf(task);
     const transfer = task.to === 'peer' ? this.transfers.send(task, run, after) : this.transfers.receive(task, run, after, task.layer > 0);
     batch.outstanding++;
-    this.pending.set(transfer.id, { event: transfer, run, batch });
+    this.pending.set(transfer.id, { event: transfer, riders: [], run, batch });
     return transfer;
   }
 
   private track(id: number, task: Task, run?: NativeRun, batch?: NativeBatch): PendingEvent {
     const event = new PendingEvent(id, task);
     if (batch) batch.outstanding++;
-    this.pending.set(id, { event, ...(run && { run }), ...(batch && { batch }) });
+    this.last = { event, riders: [], ...(run && { run }), ...(batch && { batch }) };
+    this.pending.set(id, this.last);
+    return event;
+  }
+
+  /** @throws TaskError for a hop without the one over the link right before it */
+  private ride(task: Task): TaskEvent {
+    const { last } = this;
+    const on = last?.event.task;
+    if (!last || !on || on.name !== task.name || on.run !== task.run || on.rows !== task.rows || on.layer !== task.layer) {
+      throw new TaskError(describeTask(task), 'its way over the link was not submitted right before it: the hops of a load or store belong together');
+    }
+    const event = new PendingEvent(last.event.id, task);
+    last.riders.push(event);
     return event;
   }
 
@@ -242,8 +277,13 @@ export class NativeDevice implements Device {
         continue;
       }
       this.pending.delete(id);
-      const { event, run, batch } = entry;
-      event.settle(timing, failure && new TaskError(describeTask(event.task), `${failure.message} (${failure.code})`));
+      const { event, riders, run, batch } = entry;
+      const error = failure && new TaskError(describeTask(event.task), `${failure.message} (${failure.code})`);
+      event.settle(timing, error);
+      for (const rider of riders) {
+        rider.settle(timing, error);
+        completions.push({ event: rider });
+      }
       const output = outputs.get(id);
       if (output && batch) {
         const rowOf = new Map(batch.rows.map((row) => [row.handle, row.id]));
@@ -265,5 +305,5 @@ function loads(held: Held | undefined): readonly TaskEvent[] {
 }
 
 function pendingIds(events: readonly TaskEvent[]): number[] {
-  return events.filter(({ timing }) => timing === undefined).map(({ id }) => id);
+  return [...new Set(events.filter(({ timing }) => timing === undefined).map(({ id }) => id))];
 }

@@ -1,6 +1,7 @@
 import type { Observable, Subscriber } from 'rxjs';
 import { InterruptedError } from '../../errors/InterruptedError.js';
 import type { Move, Movement } from '../memory/movement.js';
+import { NO_PAGES, plus } from '../memory/pageCounts.js';
 import type { PagePool, RunPages, SteadySweeps } from '../memory/PagePool.js';
 import { requiredMoves } from '../memory/requiredMoves.js';
 import type { PageTable, RowPages } from '../memory/RowPages.js';
@@ -318,16 +319,14 @@ export abstract class SquareRun<Row extends HeldRow> implements StageContext {
     // The batch's first layer has made room for all of them.
     if (square.layer > this.firstLayer) return true;
     const growing: { readonly pages: RowPages; readonly end: number }[] = [];
-    const lacking = { memory: 0, disk: 0 };
+    let lacking = NO_PAGES;
     for (const { row, firstPosition, tokens } of square.rows) {
       const pages = this.live.get(row)?.pages;
       const end = firstPosition + tokens;
       if (!pages || end <= pages.next) continue;
       growing.push({ pages, end });
       if (end <= pages.reach) continue;
-      const { memory, disk } = pages.lacks(end);
-      lacking.memory += memory;
-      lacking.disk += disk;
+      lacking = plus(lacking, pages.lacks(end));
     }
     if (!this.base.pool.has(lacking)) return false;
     for (const { pages, end } of growing) pages.advance(end);

@@ -1,3 +1,4 @@
+import { NO_PAGES, PAGE_TIERS, type PageTier } from './pageCounts.js';
 import { heldPages, type PageCounts, type RowLengths } from './rowPlacement.js';
 
 /**
@@ -7,7 +8,7 @@ import { heldPages, type PageCounts, type RowLengths } from './rowPlacement.js';
  */
 export class AdmissionPace {
   /** Pages times sweeps that were admitted and have not been given yet. */
-  private readonly debt = { memory: 0, disk: 0 };
+  private readonly debt: Record<PageTier, number> = { ...NO_PAGES };
 
   constructor(
     private readonly capacity: PageCounts,
@@ -16,13 +17,14 @@ export class AdmissionPace {
 
   /** A sweep has gone by. */
   advance(): void {
-    this.debt.memory = Math.max(0, this.debt.memory - this.capacity.memory);
-    this.debt.disk = Math.max(0, this.debt.disk - this.capacity.disk);
+    for (const tier of PAGE_TIERS) this.debt[tier] = Math.max(0, this.debt[tier] - this.capacity[tier]);
   }
 
   /** Whether it is time for a further row. */
   get open(): boolean {
-    return this.debt.memory < this.capacity.memory && this.debt.disk <= this.capacity.disk;
+    const { debt, capacity } = this;
+    // Nobody waits for a tier of which nothing is used.
+    return PAGE_TIERS.every((tier) => debt[tier] === 0 || debt[tier] < capacity[tier]);
   }
 
   admitted(lengths: RowLengths, placement: PageCounts): void {
@@ -41,7 +43,6 @@ export class AdmissionPace {
     const decoded = Math.max(0, positions - promptTokens);
     // From what the prompt takes to everything, half a page more on average for the page that is being filled, and one sweep until all is given back.
     const uses = (held: number, all: number): number => decoded * ((held + all) / 2 + (all > held ? 0.5 : 0)) + held + all;
-    this.debt.memory = Math.max(0, this.debt.memory + times * uses(first.memory, placement.memory));
-    this.debt.disk = Math.max(0, this.debt.disk + times * uses(first.disk, placement.disk));
+    for (const tier of PAGE_TIERS) this.debt[tier] = Math.max(0, this.debt[tier] + times * uses(first[tier], placement[tier]));
   }
 }

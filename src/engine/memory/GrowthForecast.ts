@@ -1,3 +1,4 @@
+import { NO_PAGES, PAGE_TIERS, plus, type PageTier } from './pageCounts.js';
 import { heldPages, type PageCounts, type RowLengths } from './rowPlacement.js';
 
 /** A row as the forecast sees it. */
@@ -20,8 +21,7 @@ export interface SweepRules {
  */
 export class GrowthForecast {
   /** Changes of the pages held, by sweep; index 0 is the next sweep. */
-  private memory = new Int32Array(256);
-  private disk = new Int32Array(256);
+  private readonly changes: Record<PageTier, Int32Array> = { gpu: new Int32Array(256), memory: new Int32Array(256), disk: new Int32Array(256) };
   /** Sweeps that anything is known of. */
   private horizon = 0;
   /** Prompt tokens that come before those of a further row. */
@@ -42,7 +42,7 @@ export class GrowthForecast {
   /** Whether a row fits beside those that were added, in every sweep. */
   fits(row: GrowingRow): boolean {
     this.count(row, 1);
-    const fits = this.peak(this.memory) <= this.capacity.memory && this.peak(this.disk) <= this.capacity.disk;
+    const fits = PAGE_TIERS.every((tier) => this.peak(this.changes[tier]) <= this.capacity[tier]);
     this.count(row, -1);
     return fits;
   }
@@ -71,31 +71,31 @@ export class GrowthForecast {
     let begun = Math.ceil(Math.max(next, Math.min(promptTokens, positions), 1) / this.pageTokens);
     let held = heldPages(placement, begun);
     this.change(0, held, sign);
-    const pages = placement.memory + placement.disk;
+    const pages = placement.gpu + placement.memory + placement.disk;
     for (; begun < pages; begun++) {
       // Position p is computed in sweep (earliest + p - promptTokens + 1), counted from 1.
       const sweep = earliest + begun * this.pageTokens - promptTokens;
       const grown = heldPages(placement, begun + 1);
-      this.change(Math.max(0, sweep), { memory: grown.memory - held.memory, disk: grown.disk - held.disk }, sign);
+      this.change(Math.max(0, sweep), plus(grown, held, -1), sign);
       held = grown;
     }
-    this.change(end, { memory: -held.memory, disk: -held.disk }, sign);
+    this.change(end, plus(NO_PAGES, held, -1), sign);
   }
 
-  private change(sweep: number, { memory, disk }: PageCounts, sign: 1 | -1): void {
-    this.memory[sweep] = (this.memory[sweep] ?? 0) + sign * memory;
-    this.disk[sweep] = (this.disk[sweep] ?? 0) + sign * disk;
+  private change(sweep: number, pages: PageCounts, sign: 1 | -1): void {
+    for (const tier of PAGE_TIERS) {
+      const changes = this.changes[tier];
+      changes[sweep] = (changes[sweep] ?? 0) + sign * pages[tier];
+    }
   }
 
   private reserve(sweeps: number): void {
     this.horizon = Math.max(this.horizon, sweeps);
-    if (sweeps <= this.memory.length) return;
-    const grow = (old: Int32Array): Int32Array<ArrayBuffer> => {
+    if (sweeps <= this.changes.memory.length) return;
+    for (const tier of PAGE_TIERS) {
       const grown = new Int32Array(2 ** Math.ceil(Math.log2(sweeps)));
-      grown.set(old);
-      return grown;
-    };
-    this.memory = grow(this.memory);
-    this.disk = grow(this.disk);
+      grown.set(this.changes[tier]);
+      this.changes[tier] = grown;
+    }
   }
 }

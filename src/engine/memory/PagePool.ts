@@ -1,8 +1,9 @@
 import { Subject, type Observable } from 'rxjs';
 import { AdmissionPace } from './AdmissionPace.js';
 import { GrowthForecast, type SweepRules } from './GrowthForecast.js';
+import { least, NO_PAGES, plus, within } from './pageCounts.js';
 import { PageList } from './PageList.js';
-import { RowPages } from './RowPages.js';
+import { RowPages, type PageLists } from './RowPages.js';
 import { heldPages, longestRow, placePages, type CacheRules, type PageCounts, type RowLengths } from './rowPlacement.js';
 
 /** Room for KV pages on disk, and how rows use it. */
@@ -14,7 +15,11 @@ export interface DiskCache {
   readonly mostPerRow: number;
 }
 
+/** Room for KV pages on the GPU, and the share of a row's pages that lives there. */
+export type GpuCache = Pick<DiskCache, 'pages' | 'share'>;
+
 const NO_DISK: DiskCache = { pages: 0, share: 0, mostPerRow: 0 };
+const NO_GPU: GpuCache = { pages: 0, share: 0 };
 
 /** What a run's schedule promises about its sweeps. */
 export interface SteadySweeps extends SweepRules {
@@ -44,11 +49,11 @@ export interface Admission {
 }
 
 /**
- * The KV pages of an engine, in memory and on disk. A row is admitted when everything that it and the others may still need will be there
+ * The KV pages of an engine, on the GPU, in memory and on disk. A row is admitted when everything that it and the others may still need will be there
  * when it is needed, so rows never wait for each other in mid-flight; it takes its pages as it grows.
  */
 export class PagePool {
-  private readonly lists: { readonly memory: PageList; readonly disk: PageList };
+  private readonly lists: PageLists;
   private readonly releases = new Subject<void>();
   private readonly runs = new Map<RunPages, ReadonlySet<RowPages>>();
   private readonly rules: CacheRules;
@@ -60,10 +65,11 @@ export class PagePool {
     readonly capacity: number,
     readonly pageTokens: number,
     readonly disk: DiskCache = NO_DISK,
+    readonly gpu: GpuCache = NO_GPU,
   ) {
-    this.size = { memory: capacity, disk: disk.pages };
-    this.lists = { memory: new PageList(capacity), disk: new PageList(disk.pages) };
-    this.rules = { pageTokens, diskShare: disk.share, mostDiskPages: disk.mostPerRow };
+    this.size = { gpu: gpu.pages, memory: capacity, disk: disk.pages };
+    this.lists = { gpu: new PageList(gpu.pages), memory: new PageList(capacity), disk: new PageList(disk.pages) };
+    this.rules = { pageTokens, gpuShare: gpu.share, diskShare: disk.share, mostDiskPages: disk.mostPerRow };
   }
 
   /** Emits after pages were released: somebody who found no room may try again. */
@@ -73,11 +79,11 @@ export class PagePool {
 
   /** Pages in use now, and the most that were at once. */
   get used(): PageCounts {
-    return { memory: this.lists.memory.used, disk: this.lists.disk.used };
+    return { gpu: this.lists.gpu.used, memory: this.lists.memory.used, disk: this.lists.disk.used };
   }
 
   get peakUsed(): PageCounts {
-    return { memory: this.lists.memory.peakUsed, disk: this.lists.disk.peakUsed };
+    return { gpu: this.lists.gpu.peakUsed, memory: this.lists.memory.peakUsed, disk: this.lists.disk.peakUsed };
   }
 
   /** The longest row that can ever be admitted, in positions. */
@@ -86,13 +92,13 @@ export class PagePool {
   }
 
   /** Whether so many more pages are free. */
-  has({ memory, disk }: PageCounts): boolean {
-    return this.lists.memory.used + memory <= this.size.memory && this.lists.disk.used + disk <= this.size.disk;
+  has(pages: PageCounts): boolean {
+    return within(plus(this.used, pages), this.size);
   }
 
   /** Uses no more than so many pages from now on: somebody who has to hold the same rows has no more. */
-  limitTo({ memory, disk }: PageCounts): void {
-    this.size = { memory: Math.min(this.size.memory, memory), disk: Math.min(this.size.disk, disk) };
+  limitTo(pages: PageCounts): void {
+    this.size = least(this.size, pages);
   }
 
   /**
@@ -131,15 +137,9 @@ export class PagePool {
 
   private admission({ rows, sweeps, pace, places }: AdmissionRound): Admission {
     const grows = sweeps !== undefined && this.runs.size === 1;
-    const inFull = { memory: 0, disk: 0 };
-    for (const others of this.runs.values()) {
-      for (const { placement } of others) {
-        inFull.memory += placement.memory;
-        inFull.disk += placement.disk;
-      }
-    }
-    const fitInFull = ({ memory, disk }: PageCounts, times = 1): boolean =>
-      inFull.memory + times * memory <= this.size.memory && inFull.disk + times * disk <= this.size.disk;
+    let inFull = NO_PAGES;
+    for (const others of this.runs.values()) for (const { placement } of others) inFull = plus(inFull, placement);
+    const fitInFull = (placement: PageCounts, times = 1): boolean => within(plus(inFull, placement, times), this.size);
     // Made only when it matters: mostly there is room for everything in full.
     let forecast: GrowthForecast | undefined;
     const fits = (lengths: RowLengths, placement: PageCounts): boolean => {
@@ -162,8 +162,7 @@ export class PagePool {
         rows.add(row);
         forecast?.add({ ...lengths, placement, next: 0 });
         pace.admitted(lengths, placement);
-        inFull.memory += placement.memory;
-        inFull.disk += placement.disk;
+        inFull = plus(inFull, placement);
         places--;
         return row;
       },

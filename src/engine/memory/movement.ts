@@ -67,6 +67,12 @@ export interface Movement {
   storeActivation(square: Square): Move[][];
 }
 
+/** The same movements where attention goes to what of the cache is not on the GPU: the processor attends to it, and it comes no nearer. Pure. */
+export function withCpuAttention(moves: Movement): Movement {
+  const nearer = (route: Move[]): Move[] => route.filter(({ to }) => to === 'cpu');
+  return { ...moves, loadCache: (square, pagesOf) => moves.loadCache(square, pagesOf).map(nearer).filter((route) => route.length > 0) };
+}
+
 /** Movements under a placement. Pure. The bytes are those of FlexGen's cost model: whole contexts are loaded, new tokens stored. */
 export function movement(placement: Placement, bytes: ModelBytes, compute: Tier, layers: number): Movement {
   const context = (square: Square): number => square.rows.reduce((sum, range) => sum + range.firstPosition, 0);

@@ -21,10 +21,16 @@ export interface PagedBytes {
   readonly tokenBytes: number;
   /** Tokens of a square whose hidden states stay in memory; Infinity where all do. */
   readonly residentTokens: number;
+  /** Where computing happens on a GPU: bytes of each layer's weights that come from disk; all that is loaded crosses the link. */
+  readonly gpu?: { readonly fromDisk: readonly number[] } | undefined;
 }
 
-/** Movements of a machine that computes on its CPU, with pages and blocks as they are: what native tasks really read and write. Pure. */
-export function pagedMovement({ streamedBytes, pageTokens, diskPages, pageSlotBytes, windows, tokenBytes, residentTokens }: PagedBytes): Movement {
+/**
+ * Movements with pages and blocks as they are: what native tasks really read and write. On a GPU what comes from disk goes through the host's memory in pieces:
+ * its hop over the link begins before its hop from the disk has ended, so these are routes of their own. Pages of the cache stay where they are, but for those
+ * on disk: attention goes to the tier where a page is. Pure.
+ */
+export function pagedMovement({ streamedBytes, pageTokens, diskPages, pageSlotBytes, windows, tokenBytes, residentTokens, gpu }: PagedBytes): Movement {
   const layers = streamedBytes.length;
   const staged = ({ layer, rows }: Square, pagesOf: PageLookup, which: 'loads' | 'stores'): number => {
     if (diskPages === 0) return 0;
@@ -34,14 +40,21 @@ export function pagedMovement({ streamedBytes, pageTokens, diskPages, pageSlotBy
     }, 0);
   };
   const hidden = (square: Square): number => Math.ceil((Math.max(0, squareTokens(square) - residentTokens) * tokenBytes) / DISK_BLOCK) * DISK_BLOCK;
+  const all = (square: Square): number => squareTokens(square) * tokenBytes;
   return {
-    loadWeight: ({ layer }) => ifAny(streamedBytes[layer] ?? 0, read),
+    loadWeight: ({ layer }) => (gpu ? [...ifAny(streamedBytes[layer] ?? 0, up), ...ifAny(gpu.fromDisk[layer] ?? 0, read)] : ifAny(streamedBytes[layer] ?? 0, read)),
     loadCache: (square, pagesOf) => ifAny(staged(square, pagesOf, 'loads') * pageSlotBytes, read),
     storeCache: (square, pagesOf) => ifAny(staged(square, pagesOf, 'stores') * pageSlotBytes, write),
     // The first layer's inputs are embedded where computing happens, the last layer's outputs are sampled there. Between layers hidden states that
     // share working buffers move even when all of them stay in memory: they are copied.
-    loadActivation: (square) => (square.layer === 0 || residentTokens === Infinity ? [] : read(hidden(square))),
-    storeActivation: (square) => (square.layer === layers - 1 || residentTokens === Infinity ? [] : write(hidden(square))),
+    loadActivation: (square) => {
+      if (square.layer === 0 || residentTokens === Infinity) return [];
+      return gpu ? [...up(all(square)), ...ifAny(hidden(square), read)] : read(hidden(square));
+    },
+    storeActivation: (square) => {
+      if (square.layer === layers - 1 || residentTokens === Infinity) return [];
+      return gpu ? [...down(all(square)), ...ifAny(hidden(square), write)] : write(hidden(square));
+    },
   };
 }
 
@@ -55,4 +68,12 @@ function read(bytes: number): Move[][] {
 
 function write(bytes: number): Move[][] {
   return [[{ queue: 'disk-write', from: 'cpu', to: 'disk', bytes }]];
+}
+
+function up(bytes: number): Move[][] {
+  return [[{ queue: 'host-to-device', from: 'cpu', to: 'gpu', bytes }]];
+}
+
+function down(bytes: number): Move[][] {
+  return [[{ queue: 'device-to-host', from: 'gpu', to: 'cpu', bytes }]];
 }

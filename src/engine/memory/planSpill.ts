@@ -8,10 +8,13 @@ export interface SpillDemand {
   readonly pageTokens: number;
   /** Tokens of a row for which the disk's part of the cache is provided; longer rows keep the rest in memory. */
   readonly usualRowTokens: number;
-  /** Share of the cache on disk, from 0 to 1. */
+  /** Share of the cache on disk, from 0 to 1; and on the GPU, by default 0. */
   readonly cacheShare: number;
+  readonly gpuCacheShare?: number | undefined;
   /** Share of the hidden states between layers on disk, from 0 to 1. */
   readonly activationShare: number;
+  /** They move between layers even where all of them stay in memory: they are computed on a GPU. */
+  readonly activationsMove?: boolean | undefined;
   /** Hidden state of one token. */
   readonly tokenBytes: number;
 }
@@ -25,7 +28,7 @@ export interface SpillPlan {
   /** Buffers for the pages of one square, and the pages that each holds. */
   readonly buffers: number;
   readonly bufferPages: number;
-  /** Undefined where all hidden states stay in memory. */
+  /** Undefined where all hidden states stay where they are computed. */
   readonly activations: { readonly residentTokens: number; readonly buffers: number; readonly bytes: number } | undefined;
 }
 
@@ -37,8 +40,8 @@ const DISK_BLOCK = 4096;
 
 /** Divides cache and hidden states between memory and disk. Pure. */
 export function planSpill(demand: SpillDemand): SpillPlan {
-  const { slots, rowsPerSlot, tokensPerSquare, pageTokens, usualRowTokens, cacheShare, activationShare, tokenBytes } = demand;
-  const pagesPerRow = placePages(usualRowTokens, { pageTokens, diskShare: cacheShare, mostDiskPages: Infinity }).disk;
+  const { slots, rowsPerSlot, tokensPerSquare, pageTokens, usualRowTokens, cacheShare, gpuCacheShare, activationShare, activationsMove = false, tokenBytes } = demand;
+  const pagesPerRow = placePages(usualRowTokens, { pageTokens, gpuShare: gpuCacheShare, diskShare: cacheShare, mostDiskPages: Infinity }).disk;
   const residentTokens = Math.round(tokensPerSquare * (1 - activationShare));
   const extent = Math.ceil(((tokensPerSquare - residentTokens) * tokenBytes) / DISK_BLOCK) * DISK_BLOCK;
   return {
@@ -46,6 +49,6 @@ export function planSpill(demand: SpillDemand): SpillPlan {
     pagesPerRow,
     buffers: pagesPerRow > 0 ? BUFFERS : 0,
     bufferPages: rowsPerSlot * pagesPerRow,
-    activations: residentTokens < tokensPerSquare ? { residentTokens, buffers: Math.min(BUFFERS, slots + 1), bytes: extent * slots * RUNS } : undefined,
+    activations: residentTokens < tokensPerSquare || activationsMove ? { residentTokens, buffers: Math.min(BUFFERS, slots + 1), bytes: extent * slots * RUNS } : undefined,
   };
 }

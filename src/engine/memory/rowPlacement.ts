@@ -1,16 +1,16 @@
-/** How the KV pages of rows are spread over memory and disk. */
+import { within, type PageCounts } from './pageCounts.js';
+
+export type { PageCounts };
+
+/** How the KV pages of rows are spread over the tiers. What is neither on the GPU nor on disk is in the host's memory. */
 export interface CacheRules {
   readonly pageTokens: number;
+  /** The share of a row's pages that lives on the GPU, from 0 to 1. Default 0. */
+  readonly gpuShare?: number | undefined;
   /** The share of a row's pages that lives on disk, from 0 to 1. */
   readonly diskShare: number;
   /** Most pages that one row may have there: what it may take of a staging buffer. */
   readonly mostDiskPages: number;
-}
-
-/** Pages by tier. */
-export interface PageCounts {
-  readonly memory: number;
-  readonly disk: number;
 }
 
 /** How long a row is, and may become. */
@@ -21,28 +21,32 @@ export interface RowLengths {
 }
 
 /**
- * Where the pages of a row live. The first `memory - 1` are in memory, the next `disk` on disk, and the last one is in memory again: while a
- * page of the disk is being filled, its tokens stand in that one, so a page goes to disk once, when it is complete. Pure.
+ * Where the pages of a row live. The first `gpu` are on the GPU, the next `memory` in the host's memory; with pages on disk the next `memory - 1` only, then `disk`
+ * on disk, and the last one is in memory again: while a page of the disk is being filled, its tokens stand in that one, so a page goes to disk once, when it is
+ * complete. A longer row has no fewer pages of any tier. Pure.
  */
-export function placePages(positions: number, { pageTokens, diskShare, mostDiskPages }: CacheRules): PageCounts {
+export function placePages(positions: number, { pageTokens, gpuShare = 0, diskShare, mostDiskPages }: CacheRules): PageCounts {
   const pages = Math.max(1, Math.ceil(positions / pageTokens));
-  const disk = Math.min(pages - 1, mostDiskPages, Math.round(pages * diskShare));
-  return { memory: pages - disk, disk };
+  const elsewhere = gpuShare + diskShare;
+  if (elsewhere <= 0) return { gpu: 0, memory: pages, disk: 0 };
+  const away = Math.min(diskShare > 0 ? pages - 1 : pages, Math.round(pages * elsewhere));
+  const gpu = Math.round((away * gpuShare) / elsewhere);
+  const disk = Math.min(away - gpu, mostDiskPages);
+  return { gpu, memory: pages - gpu - disk, disk };
 }
 
 /** What a row holds when the first `begun` of its pages are complete or being filled: the last page in memory is held from the start where it serves the disk. */
-export function heldPages({ memory, disk }: PageCounts, begun: number): PageCounts {
-  if (disk === 0) return { memory: begun, disk: 0 };
-  return { memory: Math.min(begun, memory - 1) + 1, disk: Math.min(Math.max(0, begun - (memory - 1)), disk) };
+export function heldPages({ gpu, memory, disk }: PageCounts, begun: number): PageCounts {
+  const onGpu = Math.min(begun, gpu);
+  const behind = begun - onGpu;
+  if (disk === 0) return { gpu: onGpu, memory: behind, disk: 0 };
+  return { gpu: onGpu, memory: Math.min(behind, memory - 1) + 1, disk: Math.min(Math.max(0, behind - (memory - 1)), disk) };
 }
 
 /** The longest row, in positions, that fits in pools of these sizes when it has them to itself. Pure. */
 export function longestRow(capacity: PageCounts, rules: CacheRules): number {
-  const fits = (pages: number): boolean => {
-    const { memory, disk } = placePages(pages * rules.pageTokens, rules);
-    return memory <= capacity.memory && disk <= capacity.disk;
-  };
+  const fits = (pages: number): boolean => within(placePages(pages * rules.pageTokens, rules), capacity);
   let pages = 0;
-  for (let step = 2 ** Math.ceil(Math.log2(capacity.memory + capacity.disk + 1)); step >= 1; step /= 2) if (fits(pages + step)) pages += step;
+  for (let step = 2 ** Math.ceil(Math.log2(capacity.gpu + capacity.memory + capacity.disk + 1)); step >= 1; step /= 2) if (fits(pages + step)) pages += step;
   return pages * rules.pageTokens;
 }

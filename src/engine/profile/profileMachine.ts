@@ -51,7 +51,7 @@ export function defaultDiskFolder(): string {
  * the engine's own kernels, threads and files, each as a median with its spread. It takes about eight seconds. A disk that cannot be measured (full,
  * no direct input and output) is left out and the profile says why.
  *
- * The figures are of a machine that is free; neighbours who compute meanwhile lower them. GPUs are left out, as the engine does not use them.
+ * The figures are of a machine that is free; neighbours who compute meanwhile lower them. GPUs are left out: nothing has been measured on one yet.
  *
  * @throws UsageError for an option out of range; NativeError where there is no addon or no memory; InterruptedError when `signal` fires
  */

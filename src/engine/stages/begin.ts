@@ -1,4 +1,5 @@
 import { PeerError } from '../../errors/PeerError.js';
+import { least } from '../memory/pageCounts.js';
 import type { BeginMessage } from './StageMessage.js';
 
 /** What an engine is and has, as its peers have to know it. */
@@ -28,6 +29,6 @@ export function joined(begin: BeginMessage, { model, layers, grid, cache, pages 
   return {
     ...begin,
     nextLayer: layers.first + layers.count,
-    pages: { memory: Math.min(begin.pages.memory, pages.memory), disk: Math.min(begin.pages.disk, pages.disk) },
+    pages: least(begin.pages, pages),
   };
 }

@@ -85,7 +85,7 @@ describe('a run on the simulated device', () => {
         }
         const early = new Set(rows.flatMap(({ newTokens, endsAfter }, row) => (endsAfter < newTokens ? [row] : [])));
         validatePath(given.grid, rows.map((row, index) => ({ row: index, ...row })), simulated.events, early);
-        expect(simulated.pool.used).toEqual({ memory: 0, disk: 0 });
+        expect(simulated.pool.used).toEqual({ gpu: 0, memory: 0, disk: 0 });
         expect(simulated.pool.peakUsed.memory).toBeLessThanOrEqual(given.pages ?? 0);
       }),
       { numRuns: 300 },
@@ -100,7 +100,7 @@ describe('a run on the simulated device', () => {
     });
     await expect(results(simulated)).rejects.toThrow(new TaskError('compute (attend) pass 1 layer 2 slot 0', 'the disk fell off'));
     await simulated.run.drained;
-    expect(simulated.pool.used).toEqual({ memory: 0, disk: 0 });
+    expect(simulated.pool.used).toEqual({ gpu: 0, memory: 0, disk: 0 });
   });
 
   test('a schedule that breaks the path is refused with the constraint', async () => {

@@ -1,6 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { NO_PAGES, PAGE_TIERS, type PageTier } from '../../../src/engine/memory/pageCounts.js';
 import { PagePool } from '../../../src/engine/memory/PagePool.js';
+import { placePages } from '../../../src/engine/memory/rowPlacement.js';
 import type { RowPages } from '../../../src/engine/memory/RowPages.js';
 
 const lengths = (promptTokens: number, newTokens: number): { promptTokens: number; positions: number } => ({
@@ -8,20 +10,27 @@ const lengths = (promptTokens: number, newTokens: number): { promptTokens: numbe
   positions: Math.max(1, promptTokens + newTokens - 1),
 });
 
+type PageTable3 = Record<PageTier, number[]>;
+
 /** Every page that rows hold, by tier; the tail of a row counts once. */
-function heldBy(rows: readonly RowPages[]): { memory: number[]; disk: number[] } {
-  const memory = rows.flatMap(({ entries, tail }) => [...new Set([...entries.filter((entry) => entry >= 0), ...(tail >= 0 ? [tail] : [])])]);
-  return { memory, disk: rows.flatMap(({ entries }) => entries.filter((entry) => entry < 0).map((entry) => -1 - entry)) };
+function heldBy(rows: readonly RowPages[], firstOfGpu: number): PageTable3 {
+  const there = rows.flatMap(({ entries, tail }) => [...new Set([...entries.filter((entry) => entry >= 0), ...(tail >= 0 ? [tail] : [])])]);
+  return { memory: there.filter((entry) => entry < firstOfGpu), gpu: there.filter((entry) => entry >= firstOfGpu).map((entry) => entry - firstOfGpu), disk: rows.flatMap(({ entries }) => entries.filter((entry) => entry < 0).map((entry) => -1 - entry)) };
 }
 
 describe('PagePool', () => {
   const row = fc.record({ promptTokens: fc.integer({ min: 1, max: 40 }), newTokens: fc.integer({ min: 0, max: 40 }), endsAfter: fc.nat(80), batch: fc.nat(3) });
-  const pools = fc.record({ capacity: fc.integer({ min: 1, max: 40 }), pageTokens: fc.integer({ min: 1, max: 8 }), disk: fc.nat(40), share: fc.constantFrom(0, 0.3, 0.5, 1), mostPerRow: fc.nat(12) });
+  const pools = fc.record({
+    capacity: fc.integer({ min: 1, max: 40 }), pageTokens: fc.integer({ min: 1, max: 8 }), disk: fc.nat(40), share: fc.constantFrom(0, 0.3, 0.5, 1), mostPerRow: fc.nat(12),
+    gpu: fc.nat(40), gpuShare: fc.constantFrom(0, 0.2, 0.5, 0.9, 1),
+  }).map(({ gpuShare, ...setup }) => ({ ...setup, gpuShare: Math.min(gpuShare, 1 - setup.share) }));
+  const poolOf = ({ capacity, pageTokens, disk, share, mostPerRow, gpu, gpuShare }: { capacity: number; pageTokens: number; disk: number; share: number; mostPerRow: number; gpu: number; gpuShare: number }): PagePool =>
+    new PagePool(capacity, pageTokens, { pages: disk, share, mostPerRow }, { pages: gpu, share: gpuShare });
 
   test('steady rows always find the pages they grow into, no page has two holders, and all come back', () => {
     fc.assert(
       fc.property(pools, fc.array(row, { maxLength: 40 }), fc.integer({ min: 1, max: 4 }), fc.integer({ min: 4, max: 16 }), fc.boolean(), (setup, waiting, rowsPerSlot, tokensPerSquare, staggered) => {
-        const pool = new PagePool(setup.capacity, setup.pageTokens, { pages: setup.disk, share: setup.share, mostPerRow: setup.mostPerRow });
+        const pool = poolOf(setup);
         const run = pool.openRun({ rowsPerSlot, tokensPerSquare, staggered });
         const live: { pages: RowPages; next: number; decoded: number; endsAfter: number }[] = [];
         const queue = waiting.map((each) => ({ ...lengths(each.promptTokens, each.newTokens), endsAfter: each.endsAfter }));
@@ -60,11 +69,11 @@ describe('PagePool', () => {
             each.next = end;
             expect(each.pages.entries.length).toBeGreaterThanOrEqual(Math.ceil(end / setup.pageTokens));
           }
-          const held = heldBy(live.map(({ pages }) => pages));
-          for (const tier of ['memory', 'disk'] as const) {
+          const held = heldBy(live.map(({ pages }) => pages), setup.capacity);
+          for (const tier of PAGE_TIERS) {
             expect(new Set(held[tier]).size).toBe(held[tier].length);
             expect(held[tier].length).toBe(pool.used[tier]);
-            expect(Math.max(0, ...held[tier])).toBeLessThan(Math.max(1, tier === 'memory' ? setup.capacity : setup.disk));
+            expect(Math.max(0, ...held[tier])).toBeLessThan(Math.max(1, { gpu: setup.gpu, memory: setup.capacity, disk: setup.disk }[tier]));
           }
           for (let i = live.length - 1; i >= 0; i--) {
             const each = live[i];
@@ -76,7 +85,7 @@ describe('PagePool', () => {
           }
         }
         expect(queue.length + live.length).toBe(0);
-        expect(pool.used).toEqual({ memory: 0, disk: 0 });
+        expect(pool.used).toEqual(NO_PAGES);
       }),
       { numRuns: 300 },
     );
@@ -153,12 +162,41 @@ describe('PagePool', () => {
     expect(pages?.entries).toEqual([1, 2, -1, -2, -3, 0]);
   });
 
+  test('before those are pages of the GPU, numbered behind those of memory', () => {
+    const pool = new PagePool(100, 4, { pages: 100, share: 0.5, mostPerRow: 9 }, { pages: 10, share: 0.25 });
+    const pages = pool.openRun().admission(9).admit(lengths(32, 1));
+    expect(pages?.entries).toEqual([100, 101, 1, -1, -2, -3, -4, 0]);
+    expect(pool.used).toEqual({ gpu: 2, memory: 2, disk: 4 });
+    pages?.release();
+    expect(pool.used).toEqual(NO_PAGES);
+    const all = new PagePool(0, 4, undefined, { pages: 3, share: 1 });
+    expect(all.openRun().admission(9).admit(lengths(9, 1))?.entries).toEqual([0, 1, 2]);
+    expect(all.longestRow).toBe(12);
+  });
+
+  test('a longer row has no fewer pages of any tier, and shares are kept to the page', () => {
+    const share = fc.nat(10);
+    fc.assert(
+      fc.property(share, share, share, fc.nat(20), fc.integer({ min: 1, max: 60 }), (g, c, d, most, pages) => {
+        const sum = Math.max(1, g + c + d);
+        const rules = { pageTokens: 1, gpuShare: g / sum, diskShare: d / sum, mostDiskPages: most };
+        const [row, longer] = [placePages(pages, rules), placePages(pages + 1, rules)];
+        for (const tier of PAGE_TIERS) expect(longer[tier]).toBeGreaterThanOrEqual(row[tier]);
+        expect(row.gpu + row.memory + row.disk).toBe(pages);
+        expect(Math.abs(row.gpu - pages * rules.gpuShare)).toBeLessThanOrEqual(1.5);
+        expect(row.disk - pages * rules.diskShare).toBeLessThanOrEqual(1);
+        if (most >= pages) expect(row.disk).toBeGreaterThanOrEqual(pages * rules.diskShare - 1.5);
+        if (row.disk > 0) expect(row.memory).toBeGreaterThan(0);
+      }),
+    );
+  });
+
   test('the longest row is the longest that is admitted', () => {
     fc.assert(
       fc.property(pools, (setup) => {
-        const pool = new PagePool(setup.capacity, setup.pageTokens, { pages: setup.disk, share: setup.share, mostPerRow: setup.mostPerRow });
+        const pool = poolOf(setup);
         const admits = (positions: number): boolean => pool.openRun().admission(9).admit({ promptTokens: 1, positions }) !== undefined;
-        expect(admits(pool.longestRow)).toBe(true);
+        if (pool.longestRow > 0) expect(admits(pool.longestRow)).toBe(true);
         expect(admits(pool.longestRow + 1)).toBe(false);
       }),
     );

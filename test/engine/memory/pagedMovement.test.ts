@@ -36,4 +36,31 @@ describe('pagedMovement', () => {
     expect(moves.storeActivation(five(2))).toEqual([]);
     expect(pagedMovement({ ...BYTES, residentTokens: Infinity }).loadActivation(five(1))).toEqual([]);
   });
+
+  describe('to a GPU', () => {
+    const onGpu = pagedMovement({ ...BYTES, gpu: { fromDisk: [0, 3000, 0] } });
+    const up = (bytes: number) => [{ queue: 'host-to-device', from: 'cpu', to: 'gpu', bytes }];
+    const down = (bytes: number) => [{ queue: 'device-to-host', from: 'gpu', to: 'cpu', bytes }];
+
+    test('all that is not there of a layer crosses the link, beside it what comes from disk', () => {
+      expect(onGpu.loadWeight(square(0))).toEqual([up(4096)]);
+      expect(onGpu.loadWeight(square(1))).toEqual([up(8192), ...read(3000)]);
+      expect(onGpu.loadWeight(square(2))).toEqual([]);
+    });
+
+    test('of the cache only pages of the disk move, to the memory where the processor attends to them', () => {
+      const last = square(0, [0, 12, 1], [1, 9, 1]);
+      expect(onGpu.loadCache(last, pagesOf)).toEqual(moves.loadCache(last, pagesOf));
+      expect(onGpu.storeCache(square(0, [0, 7, 5]), pagesOf)).toEqual(write(2 * 12_288));
+    });
+
+    test('hidden states that leave it cross the link whole, and those beyond the resident ones go to disk', () => {
+      const five = square(1, [1, 0, 5]);
+      expect(onGpu.loadActivation(five)).toEqual([up(5 * 1024), ...read(4096)]);
+      expect(onGpu.storeActivation(five)).toEqual([down(5 * 1024), ...write(4096)]);
+      const inMemory = pagedMovement({ ...BYTES, residentTokens: 8, gpu: { fromDisk: [0, 0, 0] } });
+      expect(inMemory.loadActivation(five)).toEqual([up(5 * 1024)]);
+      expect(pagedMovement({ ...BYTES, residentTokens: Infinity, gpu: { fromDisk: [0, 0, 0] } }).storeActivation(five)).toEqual([]);
+    });
+  });
 });

@@ -29,7 +29,7 @@ describe('any grid, rows, arrivals, policy, memory, window, look-ahead, timing, 
           expect(error).toBeInstanceOf(TaskError);
           expect(String(error)).toMatch(/it broke|failed/);
         }
-        expect(judged.pool.used).toEqual({ memory: 0, disk: 0 });
+        expect(judged.pool.used).toEqual({ gpu: 0, memory: 0, disk: 0 });
         expect([...judged.lives.values()].every(({ until }) => until < Infinity)).toBe(true);
       }),
       { numRuns: 200 },
@@ -60,7 +60,7 @@ describe('any grid, rows, arrivals, policy, memory, window, look-ahead, timing, 
         );
         await inTime(judged.run.drained);
         judgeResults(given.rows, results);
-        expect(judged.pool.used).toEqual({ memory: 0, disk: 0 });
+        expect(judged.pool.used).toEqual({ gpu: 0, memory: 0, disk: 0 });
         expect([...judged.lives.values()].every(({ until }) => until < Infinity)).toBe(true);
       }),
       { numRuns: 200 },

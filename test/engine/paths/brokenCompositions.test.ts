@@ -35,7 +35,7 @@ function behind(name: StageName, other: StageName): StageName[] {
   return without(name).flatMap((each) => (each === other ? [each, name] : [each]));
 }
 
-function setup(pipeline: StageMaker, placement: Placement): JudgedSetup {
+function setup(pipeline: StageMaker, placement: Placement, machine: Pick<JudgedSetup, 'moves' | 'simulation'> = {}): JudgedSetup {
   return {
     grid: { layers: 3, slots: 2, rowsPerSlot: 2, tokensPerSquare: 8 },
     rows: Array.from({ length: 9 }, (_, index) => ({ promptTokens: 1 + (index % 4), newTokens: 1 + (index % 3) })),
@@ -46,10 +46,13 @@ function setup(pipeline: StageMaker, placement: Placement): JudgedSetup {
     window: 8,
     aheads: { weights: 1, cache: 1, activations: 1 },
     pipeline,
-    simulation: { duration: ({ name }) => (name === 'compute' ? 2 : 3) },
+    ...machine,
+    simulation: { duration: ({ name }) => (name === 'compute' ? 2 : 3), ...machine.simulation },
   };
 }
 
+/** The processor computes; or a GPU, with each of the ways in which things move there. */
+const MACHINES: readonly Pick<JudgedSetup, 'moves' | 'simulation'>[] = [{}, ...(['shares', 'cpu-attention', 'pages'] as const).map((moves) => ({ moves, simulation: { computeTier: 'gpu' as const } }))];
 const ALL_HALVES: Placement = { weights: HALVES, cache: HALVES, activations: HALVES };
 
 describe('a composition', () => {
@@ -70,13 +73,13 @@ describe('a composition', () => {
     ['with synchronize before the stores', ['loadWeight', 'loadCache', 'loadActivation', 'compute', 'synchronize', 'storeActivation', 'storeCache'], 'lifetime'],
     ['with synchronize first', ['synchronize', ...without('synchronize')], 'lifetime'],
   ])('%s is refused with the constraint while it runs, and everything is given back', async (_, names, constraint) => {
-    for (const how of [overlap, serialize]) {
-      const judged = judgedRun(setup(composed(names, how), ALL_HALVES));
+    for (const [how, machine] of [overlap, serialize].flatMap((each) => MACHINES.map((on) => [each, on] as const))) {
+      const judged = judgedRun(setup(composed(names, how), ALL_HALVES, machine));
       const outcome = await inTime(lastValueFrom(judged.results$.pipe(toArray()))).catch((error: unknown) => error);
       expect(outcome).toBeInstanceOf(ScheduleError);
       expect(outcome).toMatchObject({ constraint });
       await inTime(judged.run.drained);
-      expect(judged.pool.used).toEqual({ memory: 0, disk: 0 });
+      expect(judged.pool.used).toEqual({ gpu: 0, memory: 0, disk: 0 });
     }
   });
 

@@ -64,7 +64,7 @@ describe('a schedule with one square that is', () => {
         const judged = judgedRun({ ...given, grid, rows, schedule: broken(given.schedule, at, mutate, grid, () => { mutated = true; }) });
         const outcome = await inTime(lastValueFrom(judged.results$.pipe(toArray()))).catch((error: unknown) => error);
         await inTime(judged.run.drained);
-        expect(judged.pool.used).toEqual({ memory: 0, disk: 0 });
+        expect(judged.pool.used).toEqual({ gpu: 0, memory: 0, disk: 0 });
         if (!mutated) return;
         refused++;
         expect(outcome).toBeInstanceOf(ScheduleError);

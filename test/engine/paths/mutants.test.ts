@@ -1,4 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
+import type { QueueName, TaskName } from '../../../src/engine/execution/Task.js';
+import { PagePool } from '../../../src/engine/memory/PagePool.js';
 import { diagonalBlock } from '../../../src/engine/schedules/diagonalBlock.js';
 import { zigZagBlock } from '../../../src/engine/schedules/zigZagBlock.js';
 import { ScheduleError, type PathConstraint } from '../../../src/errors/ScheduleError.js';
@@ -6,6 +8,7 @@ import { defaultPipeline } from '../../../src/operators/defaultPipeline.js';
 import { edge, sameSquare, withoutEdge, type Edge } from '../../support/droppedEdges.js';
 import { overriding } from '../../support/overriding.js';
 import { judgePath, runAndJudge, type JudgedSetup } from '../../support/judgedRun.js';
+import { tieredPool, type SimulatedMoves } from '../../support/simulatedRun.js';
 import { randomNumbers, randomSchedule } from '../../support/randomSchedule.js';
 
 const SEEDS = Array.from({ length: 12 }, (_, seed) => seed);
@@ -13,7 +16,7 @@ const THIRDS = { gpu: 0.3, cpu: 0.3, disk: 0.4 };
 const PAGES = 9;
 
 /** Runs in which every dependency matters: everything on every tier, tasks of any length, all queues busy. */
-function scenario(seed: number, unordered: boolean): JudgedSetup {
+function scenario(seed: number, unordered: boolean, moves: SimulatedMoves = 'shares'): JudgedSetup {
   const random = randomNumbers(seed + 1);
   const below = (count: number): number => Math.floor(random() * count);
   return {
@@ -21,6 +24,7 @@ function scenario(seed: number, unordered: boolean): JudgedSetup {
     rows: Array.from({ length: 12 }, () => ({ promptTokens: 1 + below(9), newTokens: 1 + below(5) })),
     schedule: [diagonalBlock(), zigZagBlock(), randomSchedule(seed)][seed % 3] ?? diagonalBlock(),
     placement: { weights: THIRDS, cache: THIRDS, activations: THIRDS },
+    moves,
     pages: PAGES,
     pageTokens: 4,
     window: 8,
@@ -65,6 +69,25 @@ const dependencies: readonly [string, Edge, PathConstraint][] = [
   ...(['store_activation', 'store_cache'] as const).map((name): [string, Edge, PathConstraint] => [`a hop of ${name} → the next`, edge(name, name), 'lifetime']),
 ];
 
+/** In engines a load or store is one task that goes over the link and to or from the disk, side by side. */
+const over = (from: TaskName, to: TaskName, queue: QueueName): Edge => (earlier, later) => earlier.name === from && later.name === to && [earlier.queue, later.queue].includes(queue);
+const pagedDependencies: readonly [string, Edge, PathConstraint][] = [
+  ['load_weight over the link → compute', over('load_weight', 'compute', 'host-to-device'), 'inputs-on-device'],
+  ['load_weight from the disk → compute', over('load_weight', 'compute', 'disk-read'), 'inputs-on-device'],
+  ['load_cache → compute', edge('load_cache', 'compute'), 'inputs-on-device'],
+  ['store_cache → load_cache', edge('store_cache', 'load_cache'), 'inputs-on-device'],
+  ['compute → store_cache', edge('compute', 'store_cache'), 'lifetime'],
+  ['load_activation over the link → compute', over('load_activation', 'compute', 'host-to-device'), 'inputs-on-device'],
+  ['store_activation over the link → load_activation', over('store_activation', 'load_activation', 'device-to-host'), 'inputs-on-device'],
+  ['compute → store_activation over the link', over('compute', 'store_activation', 'device-to-host'), 'lifetime'],
+];
+
+/** Stages that leave out what goes over one link. */
+const withoutLink = (queue: QueueName): JudgedSetup['pipeline'] => (run) =>
+  defaultPipeline(overriding(run, { issueMoves: (square, name, routes, after) => run.issueMoves(square, name, routes.map((route) => route.filter((move) => move.queue !== queue)), after) }));
+const links: readonly [SimulatedMoves, QueueName][] = (['shares', 'cpu-attention', 'pages'] as const)
+  .flatMap((moves) => (['host-to-device', 'device-to-host', 'disk-read', 'disk-write'] as const).map((queue): [SimulatedMoves, QueueName] => [moves, queue]));
+
 const gates: readonly [string, Edge][] = [
   ['look-ahead of load_weight', edge('compute', 'load_weight')],
   ['look-ahead of load_cache', edge('compute', 'load_cache')],
@@ -72,14 +95,24 @@ const gates: readonly [string, Edge][] = [
 ];
 
 describe('mutants: one dependency or reservation switched off', () => {
-  test.each([true, false])('with all of them on, every path is valid (unordered: %s)', async (unordered) => {
-    expect(await verdicts((seed) => ({ given: scenario(seed, unordered) }))).toEqual(new Map([['valid', SEEDS.length]]));
+  test.each(['shares', 'cpu-attention', 'pages'] as const)('with all of them on, every path is valid (%s)', async (moves) => {
+    for (const unordered of [true, false]) expect(await verdicts((seed) => ({ given: scenario(seed, unordered, moves) }))).toEqual(new Map([['valid', SEEDS.length]]));
   });
 
   test.each(dependencies)('without "%s" the path is refused', async (_, dropped, constraint) => {
     const found = await verdicts((seed) => ({ given: { ...scenario(seed, true), wrapDevice: withoutEdge(dropped) } }));
     expect([...found.keys()].filter((verdict) => verdict !== 'valid')).toContain(constraint);
     expect(found.get('valid') ?? 0).toBeLessThan(SEEDS.length / 2);
+  });
+
+  test.each(pagedDependencies)('by pages, without "%s" the path is refused', async (_, dropped, constraint) => {
+    const found = await verdicts((seed) => ({ given: { ...scenario(seed, true, 'pages'), wrapDevice: withoutEdge(dropped) } }));
+    expect(found.get(constraint)).toBeGreaterThan(2);
+  });
+
+  test.each(links)('%s: stages that leave out %s are refused', async (moves, queue) => {
+    const found = await verdicts((seed) => ({ given: { ...scenario(seed, false, moves), pipeline: withoutLink(queue) } }));
+    expect(found.get('valid')).toBeUndefined();
   });
 
   test.each(gates)('without the %s tiers hold more than they may', async (_, dropped) => {
@@ -90,6 +123,23 @@ describe('mutants: one dependency or reservation switched off', () => {
   test('without reservations a tier is above its cap', async () => {
     const found = await verdicts((seed) => ({ given: { ...scenario(seed, false), pages: 1000 }, judgedAs: scenario(seed, false) }));
     expect(found.get('capacity')).toBeGreaterThan(SEEDS.length / 2);
+  });
+
+  test.each([
+    ['gpu', { gpu: 0.5, cpu: 0.5, disk: 0 }],
+    ['memory', { gpu: 0.2, cpu: 0.8, disk: 0 }],
+    ['disk', { gpu: 0, cpu: 0.5, disk: 0.5 }],
+  ] as const)('without reservations on one tier (%s) that tier is above its cap', async (tier, cache) => {
+    const found = await verdicts((seed) => {
+      const given = scenario(seed, false, 'pages');
+      const placement = { ...given.placement, cache };
+      const { gpu, capacity, disk } = tieredPool(placement, PAGES, given.pageTokens);
+      const roomy = (name: typeof tier, pages: number): number => (name === tier ? 1000 : pages);
+      const pool = new PagePool(roomy('memory', capacity), given.pageTokens, { ...disk, pages: roomy('disk', disk.pages) }, { ...gpu, pages: roomy('gpu', gpu.pages) });
+      return { given: { ...given, placement, pool } };
+    });
+    expect(found.get('capacity')).toBeGreaterThan(2);
+    expect([...found.keys()].filter((verdict) => !['valid', 'capacity'].includes(verdict))).toEqual([]);
   });
 
   test('without credits more squares are under way than the window has', async () => {

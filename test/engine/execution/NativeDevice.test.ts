@@ -1,0 +1,90 @@
+import { describe, expect, test } from '@jest/globals';
+import type { NativeCompletions, NativeRuntime } from '../../../src/bindings/Addon.js';
+import { NativeDevice } from '../../../src/engine/execution/NativeDevice.js';
+import type { Completion } from '../../../src/engine/execution/Device.js';
+import type { Task, TaskEvent } from '../../../src/engine/execution/Task.js';
+import { TaskError } from '../../../src/errors/TaskError.js';
+
+/** A runtime that notes what is asked of it. */
+function noted(): { runtime: NativeRuntime; calls: unknown[][]; complete: (completions: Partial<NativeCompletions>) => void } {
+  const calls: unknown[][] = [];
+  let callback: (completions: NativeCompletions) => void = () => undefined;
+  let next = 1;
+  const submit = (name: string) => (...args: unknown[]): number => {
+    calls.push([name, ...args]);
+    return next++;
+  };
+  const runtime = {
+    bytes: { streamed: [700, 700], gpu: {} },
+    onCompleted: (each: typeof callback) => (callback = each),
+    createActivations: () => 0, createHiddenStore: () => 0, createBatch: () => 5, createRow: () => 3,
+    submitCompute: submit('compute'), submitLoadWeight: submit('load_weight'), submitLoadActivation: submit('load_activation'), submitStoreActivation: submit('store_activation'),
+  } as unknown as NativeRuntime;
+  return { runtime, calls, complete: (completions) => { callback({ events: new Float64Array(), errors: [], heads: [], hidden: [], ...completions }); } };
+}
+
+const rows = [{ row: 0, firstPosition: 0, tokens: 2, head: 'none' as const }];
+const task = (name: Task['name'], more: Partial<Task>): Task => ({ run: 1, name, queue: 'host-to-device', pass: 0, layer: 1, slot: 0, rows, bytes: 700, ...more });
+const LINK = { queue: 'host-to-device', from: 'cpu', to: 'gpu' } as const;
+const READ = { queue: 'disk-read', from: 'disk', to: 'cpu', bytes: 300 } as const;
+
+function device(runtime: NativeRuntime): NativeDevice {
+  const native = new NativeDevice(runtime, { weightBuffers: 2, cacheBuffers: 0, pageTokens: 4, windows: [0, 0], computeTier: 'gpu', activations: { residentTokens: 1, buffers: 2 } });
+  native.openRun(1, { slots: 1, tokensPerSquare: 8 });
+  native.openRow(1, 0, { tokens: [1, 2], capacityTokens: 4, temperature: 0, topP: 1, topK: 0, minP: 0, repetitionPenalty: 1, seed: 0, logprobs: -1 }, { entries: [0], tail: -1 });
+  return native;
+}
+
+describe('NativeDevice with a GPU', () => {
+  test('computes there, and has its queues', () => {
+    const native = device(noted().runtime);
+    expect([native.computeTier, native.computeQueue]).toEqual(['gpu', 'gpu-compute']);
+    expect(native.queues).toEqual(['gpu-compute', 'host-to-device', 'device-to-host', 'disk-read', 'disk-write', 'peer-receive', 'peer-send']);
+  });
+
+  test('a load from disk over the link is one native task, with an event on each queue', () => {
+    const { runtime, calls, complete } = noted();
+    const native = device(runtime);
+    const link = native.submit(task('load_weight', LINK), []);
+    const read = native.submit(task('load_weight', READ), []);
+    expect(calls).toEqual([['load_weight', 1, 0, []]]);
+    const project = native.submit(task('compute', { part: 'embed', queue: 'gpu-compute', bytes: 0 }), [link, read]);
+    expect(calls[1]?.[5]).toEqual([link.id]);
+    const seen: Completion[] = [];
+    native.completed$.subscribe((burst) => seen.push(...burst));
+    complete({ events: Float64Array.of(link.id, 1, 2, 0) });
+    expect(new Set(seen.map(({ event }) => event))).toEqual(new Set<TaskEvent>([link, read]));
+    expect([link, read].map(({ timing, error, task: { bytes, queue } }) => ({ timing, error, bytes, queue }))).toEqual([
+      { timing: { start: 1, end: 2 }, error: undefined, bytes: 700, queue: 'host-to-device' },
+      { timing: { start: 1, end: 2 }, error: undefined, bytes: 300, queue: 'disk-read' },
+    ]);
+    expect(project.timing).toBeUndefined();
+  });
+
+  test('when it fails, both events do', () => {
+    const { runtime, complete } = noted();
+    const native = device(runtime);
+    const events = [native.submit(task('load_weight', LINK), []), native.submit(task('load_weight', READ), [])];
+    complete({ events: Float64Array.of(1, 1, 2, 1), errors: [{ event: 1, code: 'file', message: 'it broke' }] });
+    for (const { error } of events) expect(error?.message).toContain('it broke');
+  });
+
+  test('hidden states go and come in one native task each way', () => {
+    const { runtime, calls } = noted();
+    const native = device(runtime);
+    const embed = native.submit(task('compute', { part: 'embed', queue: 'gpu-compute', bytes: 0, layer: 0 }), []);
+    const stored = native.submit(task('store_activation', { queue: 'device-to-host', from: 'gpu', to: 'cpu', layer: 0 }), [embed]);
+    native.submit(task('store_activation', { queue: 'disk-write', from: 'cpu', to: 'disk', layer: 0 }), [embed]);
+    native.submit(task('load_activation', LINK), [stored]);
+    native.submit(task('load_activation', READ), [stored]);
+    expect(calls.map(([name]) => name)).toEqual(['compute', 'store_activation', 'load_activation']);
+  });
+
+  test('a hop of the disk without its way over the link is refused', () => {
+    const native = device(noted().runtime);
+    expect(() => native.submit(task('load_weight', READ), [])).toThrow(TaskError);
+    native.submit(task('load_weight', LINK), []);
+    expect(() => native.submit(task('load_weight', { ...READ, layer: 0 }), [])).toThrow('its way over the link was not submitted right before it');
+    expect(() => native.submit(task('load_activation', READ), [])).toThrow(TaskError);
+  });
+});

@@ -1,0 +1,73 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { planGpu, type GpuDemand } from '../../../src/engine/memory/planGpu.js';
+import { MemoryBudgetError } from '../../../src/errors/MemoryBudgetError.js';
+
+const MIB = 2 ** 20;
+const PANEL = 4096;
+
+/** What a runtime takes, added up without cleverness: layers rounded down to panels, buffers for what is left of them. */
+function takes(fixed: number, layers: readonly number[]): GpuDemand['takes'] {
+  return (resident, buffers) => {
+    const kept = layers.map((bytes) => (buffers === 0 ? bytes : Math.min(bytes, Math.floor(resident / PANEL) * PANEL)));
+    return fixed + kept.reduce((sum, bytes) => sum + bytes, 0) + buffers * Math.max(...layers.map((bytes, layer) => bytes - (kept[layer] ?? 0)));
+  };
+}
+
+const share = fc.option(fc.constantFrom(0, 0.25, 0.5, 1), { nil: undefined });
+const demand: fc.Arbitrary<GpuDemand> = fc
+  .record({
+    capBytes: fc.integer({ min: MIB, max: 2048 * MIB }),
+    fixed: fc.nat(100 * MIB),
+    layers: fc.array(fc.integer({ min: MIB, max: 100 * MIB }), { minLength: 2, maxLength: 30 }),
+    pageBytes: fc.integer({ min: 1024, max: 16 * MIB }),
+    rows: fc.integer({ min: 1, max: 64 }),
+    rowPages: fc.integer({ min: 1, max: 16 }),
+    more: fc.nat(500),
+    weightShare: share,
+    cacheShare: share,
+  })
+  .map(({ fixed, layers, more, ...given }) => ({
+    ...given,
+    takes: takes(fixed, layers),
+    largestLayerBytes: Math.max(...layers),
+    leastPages: Math.ceil(given.rowPages * (given.cacheShare ?? 1)),
+    mostPages: given.rows * given.rowPages + more,
+    [fc.toStringMethod]: () => fc.stringify({ fixed, layers, more, ...given }),
+  }));
+
+describe('planGpu', () => {
+  test('keeps to the cap and to the shares, and names the smallest cap that works', () => {
+    fc.assert(
+      fc.property(demand, (given) => {
+        try {
+          const { residentLayerBytes, buffers, pages, cacheShare } = planGpu(given);
+          expect(given.takes(residentLayerBytes, buffers) + pages * given.pageBytes).toBeLessThanOrEqual(given.capBytes);
+          expect(pages).toBeLessThanOrEqual(given.mostPages);
+          if (given.weightShare !== undefined) expect(buffers === 0 ? 1 : residentLayerBytes / given.largestLayerBytes).toBeCloseTo(given.weightShare, 5);
+          if (given.cacheShare !== undefined) expect(cacheShare).toBe(given.cacheShare);
+          // Where nobody has decided on it, so much of the cache is promised as a full block of usual rows finds.
+          else expect(Math.round(given.rowPages * cacheShare) * given.rows).toBeLessThanOrEqual(pages);
+          if (cacheShare > 0 && given.cacheShare !== undefined) expect(pages).toBeGreaterThanOrEqual(given.leastPages);
+        } catch (error) {
+          if (!(error instanceof MemoryBudgetError)) throw error;
+          expect(error.tier).toBe('gpu');
+          expect(() => planGpu({ ...given, capBytes: error.neededBytes })).not.toThrow();
+          expect(() => planGpu({ ...given, capBytes: error.neededBytes - 1 })).toThrow(MemoryBudgetError);
+        }
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test('weights that fit are all there; else the cache of a full block comes first, and nothing useful is left over', () => {
+    const layers = [10 * MIB, 10 * MIB, 10 * MIB, 10 * MIB];
+    const given = { takes: takes(MIB, layers), largestLayerBytes: 10 * MIB, pageBytes: MIB / 4, rows: 4, rowPages: 4, leastPages: 2, mostPages: 100 };
+    expect(planGpu({ ...given, capBytes: 100 * MIB })).toMatchObject({ buffers: 0, cacheShare: 1, pages: 100 });
+    expect(planGpu({ ...given, capBytes: 43 * MIB })).toMatchObject({ buffers: 0, cacheShare: 0.5, pages: 8 });
+    const streaming = planGpu({ ...given, capBytes: 35 * MIB });
+    expect(streaming).toMatchObject({ buffers: 2, cacheShare: 1, pages: 16 });
+    expect(given.takes(streaming.residentLayerBytes + PANEL, 2) + 4 * MIB).toBeGreaterThan(35 * MIB);
+    expect(() => planGpu({ ...given, capBytes: 10 * MIB })).toThrow('gpu memory is capped at 10 MiB; the smallest budget that works is 21 MiB');
+  });
+});

@@ -1,0 +1,231 @@
+import { EMULATED_ADDON } from './support/emulatedAddon.js';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { diagonalBlock, Engine, InterruptedError, MemoryBudgetError, rowByRow, UsageError, zigZagBlock, type EngineOptions, type Row, type RowResult, type RunOptions, type RunStats } from '../../src/index.js';
+import { addonPath, loadAddon } from '../../src/bindings/loadAddon.js';
+import { defaultPipeline } from '../../src/operators/defaultPipeline.js';
+import { serialPipeline } from '../../src/operators/serialPipeline.js';
+import { model, unequalRows } from '../e2e/support.js';
+import type { HardwareProfile } from '../../src/engine/policy/HardwareProfile.js';
+import { builtIn } from '../engine/policy/support/hardware.js';
+import { agreement } from './support/agreement.js';
+
+const GPU = { gpuMemory: '16MiB' } as const;
+/**
+ * Log-probabilities of the processor in float32 against products on halves, and in float32. (By default the processor rounds activations to 8 bits, which in
+ * these models of random weights moves log-probabilities by up to a half.)
+ */
+const TOLERANCE = { default: 0.1, float32: 1e-4 };
+/** Ids that every tiny model has. */
+const greedy = unequalRows.map((row) => ({ ...row, tokens: row.tokens?.map((token) => token % 120) ?? [] }));
+const sampled = greedy.map((row, i) => ({ ...row, ...(i % 3 === 1 && { temperature: 0.8, topP: 0.9, seed: i }), ...(i % 5 === 2 && { repetitionPenalty: 1.3 }) }));
+/** Rows of up to three pages; the shortest context is 64 tokens. */
+const long: readonly Row[] = Array.from({ length: 10 }, (_, i) => ({
+  id: i, tokens: Array.from({ length: 1 + ((i * 37) % 52) }, (__, j) => (i * 31 + j * 17 + 3) % 120), maxNewTokens: 2 + ((i * 11) % 11),
+}));
+let disk: string;
+beforeAll(() => {
+  disk = mkdtempSync(join(tmpdir(), 'spillway-gpu-'));
+});
+afterAll(() => {
+  rmSync(disk, { recursive: true });
+});
+
+async function generate(options: EngineOptions, rows: readonly Row[] = greedy, run: RunOptions = {}): Promise<RowResult[]> {
+  await using engine = await Engine.open({ batchSize: 4, tokensPerSquare: 16, disk, ...options });
+  const results: RowResult[] = [];
+  for await (const row of engine.generate(rows, { logprobs: 2, ...run })) results.push(row);
+  return results;
+}
+
+test('the device is the emulated one', () => {
+  expect(addonPath()).toBe(EMULATED_ADDON);
+  expect(loadAddon().machine().gpus.map(({ name }) => name)).toEqual(['emulated GPU']);
+});
+
+describe.each([
+  'llama-Q8_0.gguf', 'llama-Q4_K.gguf', 'mistral', 'mixtral', 'qwen2', 'qwen3', 'phi3', 'gemma3-mixed.gguf', 'falcon-rw', 'falcon-new', 'gpt-neox', 'opt-post-projected',
+])('%s', (name) => {
+  test.each(['default', 'float32'] as const)("greedy answers are those of the processor (%s)", async (precision) => {
+    const rows = greedy.slice(0, 12);
+    const expected = await generate({ model: model(name), precision: 'float32' }, rows);
+    const { compared, all } = agreement(expected, await generate({ model: model(name), precision, ...GPU }, rows), TOLERANCE[precision]);
+    expect(compared).toBeGreaterThan(0.8 * all);
+  });
+
+  test('and they are with the cache on all tiers, attention on the processor for what is not on the GPU', async () => {
+    const rows = long.slice(0, 5);
+    const expected = await generate({ model: model(name), precision: 'float32' }, rows);
+    const found = await generate({ model: model(name), precision: 'float32', ...GPU, cache: { gpu: 0.4, cpu: 0.3, disk: 0.3 }, weights: { gpu: 0.5, cpu: 0.25, disk: 0.25 }, batchSize: 3 }, rows);
+    const { compared, all } = agreement(expected, found, TOLERANCE.float32);
+    expect(compared).toBeGreaterThan(0.9 * all);
+  });
+});
+
+describe.each(['llama-Q4_1.gguf', 'gemma3-mixed.gguf'])('%s', (name) => {
+  test('a row does not depend on its company, its chunks, the schedule, nor on where weights and hidden states are: bitwise', async () => {
+    const rows = sampled.slice(0, 12);
+    const reference: RowResult[] = [];
+    for (const row of rows) reference.push(...(await generate({ model: model(name), ...GPU, batchSize: 1 }, [row])));
+    const share = fc.constantFrom(0, 0.3, 0.5, 1);
+    const setup = fc.record({
+      onGpu: share, inMemory: share, activations: fc.constantFrom(undefined, 0, 0.5, 1),
+      batchSize: fc.integer({ min: 1, max: 9 }), batches: fc.integer({ min: 1, max: 3 }), extra: fc.integer({ min: 0, max: 40 }),
+      window: fc.integer({ min: 1, max: 12 }), schedule: fc.constantFrom(rowByRow(), zigZagBlock(), diagonalBlock()), pipeline: fc.constantFrom(defaultPipeline, serialPipeline),
+    });
+    await fc.assert(
+      fc.asyncProperty(setup, async ({ onGpu, inMemory, activations, batchSize, batches, extra, window, schedule, pipeline }) => {
+        const weights = { gpu: onGpu, cpu: (1 - onGpu) * inMemory, disk: (1 - onGpu) * (1 - inMemory) };
+        const hidden = activations === undefined ? {} : { activations: { cpu: 1 - activations, disk: activations } };
+        const results = await generate({ model: model(name), ...GPU, weights, ...hidden, batchSize, batches, tokensPerSquare: batchSize + extra }, rows, { window, schedule, pipeline });
+        expect(results).toEqual(reference.map((row, index) => ({ ...row, index })));
+      }),
+      { numRuns: 6, examples: [[{ onGpu: 0.3, inMemory: 0.5, activations: 0.5, batchSize: 3, batches: 2, extra: 9, window: 8, schedule: diagonalBlock(), pipeline: defaultPipeline }]] },
+    );
+  });
+});
+
+describe('a KV cache on three tiers', () => {
+  const options: EngineOptions = { model: model('gemma3-mixed.gguf'), ...GPU };
+
+  test('whatever lives where, and whatever the company: the same answers but for ties', async () => {
+    const expected = await generate({ ...options, gpuMemory: 0, precision: 'float32' }, long);
+    const share = fc.nat(4);
+    const setup = fc.record({
+      g: share, c: share, d: share, batchSize: fc.integer({ min: 1, max: 6 }), batches: fc.integer({ min: 1, max: 3 }), extra: fc.integer({ min: 0, max: 60 }),
+      window: fc.integer({ min: 1, max: 12 }), schedule: fc.constantFrom(rowByRow(), zigZagBlock(), diagonalBlock()), pipeline: fc.constantFrom(defaultPipeline, serialPipeline),
+    });
+    await fc.assert(
+      fc.asyncProperty(setup, async ({ g, c, d, batchSize, batches, extra, window, schedule, pipeline }) => {
+        const sum = g + c + d;
+        const cache = sum === 0 ? { gpu: 0, cpu: 1, disk: 0 } : { gpu: g / sum, cpu: c / sum, disk: d / sum };
+        const found = await generate({ ...options, cache, batchSize, batches, tokensPerSquare: batchSize + extra }, long, { window, schedule, pipeline });
+        const { compared, all } = agreement(expected, found, TOLERANCE.default);
+        expect(compared).toBeGreaterThan(0.7 * all);
+      }),
+      { numRuns: 5 },
+    );
+  });
+
+  test.each<[string, Partial<EngineOptions>]>([['compressed', { compressCache: '8bit' }], ['attended to sparsely', { sparseAttention: 0.5 }]])('that is %s lives beside the GPU', async (_, more) => {
+    let stats: RunStats | undefined;
+    const found = await generate({ ...options, ...more, precision: 'float32' }, long.slice(0, 4), { onStats: (each) => (stats = each) });
+    agreement(await generate({ ...options, ...more, gpuMemory: 0, precision: 'float32' }, long.slice(0, 4)), found, 0.01);
+    expect(stats?.policy['cache']).toEqual({ gpu: 0, cpu: 1, disk: 0 });
+  });
+
+  test('scores a text as the processor does', async () => {
+    const tokens = Array.from({ length: 150 }, (_, i) => (i * 37 + 11) % 250);
+    const score = async (more: Partial<EngineOptions>): Promise<number> => {
+      await using engine = await Engine.open({ ...options, precision: 'float32', ...more });
+      return (await engine.perplexity(tokens, { window: 80 })).negativeLogLikelihood;
+    };
+    const expected = await score({ gpuMemory: 0 });
+    expect(Math.abs((await score({})) - expected)).toBeLessThan(1e-3);
+    expect(Math.abs((await score({ cache: { gpu: 0.5, cpu: 0.5, disk: 0 } })) - expected)).toBeLessThan(1e-3);
+  });
+});
+
+describe('an engine on a GPU', () => {
+  const rows = long.slice(0, 6);
+  const third = { gpu: 0.4, cpu: 0.3, disk: 0.3 };
+  const open = (): Promise<Engine> => Engine.open({ model: model('llama-Q4_1.gguf'), ...GPU, disk, batchSize: 3, tokensPerSquare: 16, weights: third, cache: third, activations: { cpu: 0.5, disk: 0.5 } });
+  const run = async (engine: Engine, options: RunOptions = {}): Promise<RowResult[]> => {
+    const results: RowResult[] = [];
+    for await (const row of engine.generate(rows, { logprobs: 1, ...options })) results.push(row);
+    return results;
+  };
+
+  test('is shared by runs, left early at any moment, closed in mid-run, and the next run is as if nothing had been', async () => {
+    const engine = await open();
+    let tasks = 0;
+    const reference = await run(engine, { onTrace: () => tasks++ });
+    for (const results of await Promise.all([run(engine), run(engine)])) expect(results).toEqual(reference);
+    for (const part of [0, 0.02, 0.2, 0.5, 0.9]) {
+      const controller = new AbortController();
+      let left = Math.floor(tasks * part);
+      await expect(run(engine, { signal: controller.signal, onTrace: () => left-- <= 0 && controller.abort() })).rejects.toThrow(InterruptedError);
+      for await (const row of engine.generate(rows, { logprobs: 1 })) if (row.index >= 5 * part) break;
+    }
+    await expect(run(engine)).resolves.toEqual(reference);
+    await expect(run(engine, { onTrace: ({ ph }) => ph === 'X' && void engine.close() })).rejects.toThrow(InterruptedError);
+    await engine.close();
+  });
+
+  test('has room for so many runs at once as its memory has: the others are refused, and those under way go on', async () => {
+    const { neededBytes } = (await Engine.open({ model: model('llama-Q4_1.gguf'), gpuMemory: 1000, cache: { gpu: 1, cpu: 0, disk: 0 } }).catch((error: unknown) => error)) as MemoryBudgetError;
+    const engine = await Engine.open({ model: model('llama-Q4_1.gguf'), gpuMemory: neededBytes, cache: { gpu: 1, cpu: 0, disk: 0 }, disk });
+    const reference = await run(engine);
+    const first = engine.generate(rows, { logprobs: 1 });
+    const results = [(await first.next()).value];
+    await expect(run(engine)).rejects.toThrow(/GPU|device/i);
+    for await (const row of first) results.push(row);
+    expect(results).toEqual(reference);
+    await engine.close();
+  });
+});
+
+describe('memory and traffic of a GPU', () => {
+  const options: EngineOptions = { model: model('llama-Q4_1.gguf'), ...GPU };
+
+  test('what is on it, what crosses the link and what comes from disk is in the statistics, shares within a panel', async () => {
+    let stats: RunStats | undefined;
+    const engine = await Engine.open({ ...options, disk, batchSize: 4, tokensPerSquare: 16, weights: { gpu: 0.5, cpu: 0.2, disk: 0.3 }, activations: { cpu: 0.5, disk: 0.5 } });
+    for await (const row of engine.generate(greedy, { onStats: (each) => (stats = each) })) expect(row.error).toBeUndefined();
+    await engine.close();
+    const link = stats?.bytes.weights['cpu→gpu'] ?? 0;
+    expect(link).toBeGreaterThan(0);
+    expect((stats?.bytes.weights['disk→cpu'] ?? 0) / link).toBeGreaterThan(0.4);
+    expect((stats?.bytes.weights['disk→cpu'] ?? 0) / link).toBeLessThan(0.8);
+    expect(Object.keys(stats?.queues ?? {}).sort()).toEqual(['device-to-host', 'disk-read', 'disk-write', 'gpu-compute', 'host-to-device']);
+    expect(stats?.bytes.activations['cpu→gpu']).toBe(stats?.bytes.activations['gpu→cpu']);
+    expect(stats?.memory['gpu']?.capacityBytes).toBe(16 * 2 ** 20);
+    expect(stats?.memory['gpu']?.peakBytes).toBeLessThanOrEqual(16 * 2 ** 20);
+    expect(stats?.policy['weights']).toMatchObject({ gpu: expect.closeTo(0.5, 0) as unknown });
+  });
+
+  test('a cap that is too small is refused with the smallest one that works, and that one works, to the byte', async () => {
+    const cache = { gpu: 1, cpu: 0, disk: 0 };
+    const smallest = await Engine.open({ ...options, cache, gpuMemory: 1000, disk }).then(
+      async (engine) => {
+        await engine.close();
+        throw new Error('it fitted');
+      },
+      (error: unknown) => error,
+    );
+    expect(smallest).toBeInstanceOf(MemoryBudgetError);
+    const { neededBytes, tier } = smallest as MemoryBudgetError;
+    expect(tier).toBe('gpu');
+    await expect(Engine.open({ ...options, cache, gpuMemory: neededBytes - 1, disk })).rejects.toThrow(MemoryBudgetError);
+    const small = await generate({ ...options, cache, batchSize: 64, tokensPerSquare: 512, gpuMemory: neededBytes });
+    agreement(await generate({ model: options.model, precision: 'float32' }), small, TOLERANCE.default);
+  });
+
+  test('more than the device has is refused', async () => {
+    await expect(Engine.open({ ...options, gpuMemory: '100GiB' })).rejects.toThrow(UsageError);
+  });
+
+  test('a machine whose GPU has been measured is planned for, and statistics set beside it what was predicted', async () => {
+    const { processorName, processors, memoryBytes } = loadAddon().machine();
+    const hardware: HardwareProfile = { ...builtIn('flexgen-t4'), machine: { processorName, processors, memoryBytes } };
+    let stats: RunStats | undefined;
+    const engine = await Engine.open({ ...options, hardware, disk, expectedRows: { promptTokens: 20, newTokens: 6, rows: 10 } });
+    expect(engine.plan).toMatchObject({ origin: 'auto', policy: { cpuAttention: true }, predicted: { fits: true } });
+    for await (const row of engine.generate(long, { onStats: (each) => (stats = each) })) expect(row.error).toBeUndefined();
+    await engine.close();
+    expect(stats?.predicted?.queueSeconds).toHaveProperty('gpu-compute');
+    expect(stats?.predicted?.memoryBytes.gpu).toBeGreaterThan(0);
+    expect(stats?.plan).toMatchObject({ origin: 'auto', replans: [] });
+    expect(stats).not.toHaveProperty('corrections');
+  });
+
+  test('without it the same addon computes on the processor', async () => {
+    let stats: RunStats | undefined;
+    await generate({ model: options.model }, greedy, { onStats: (each) => (stats = each) });
+    expect(Object.keys(stats?.memory ?? {})).toEqual(['cpu']);
+    expect(Object.keys(stats?.queues ?? {})).toEqual(['cpu-compute']);
+  });
+});
