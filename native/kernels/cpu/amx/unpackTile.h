@@ -55,18 +55,24 @@ static inline __m512i lanesOf(const uint8_t* group, int v) {
 }
 static constexpr int shiftOf(int bits, int v) { return bits == 4 ? 4 * (v % 2) : bits == 2 ? 2 * (v % 4) : 0; }
 
-// Unpacks tiles of the panels of one type.
+// Unpacks tiles of the panels of one type, a quarter at a time.
 template <WeightType T>
 class TileUnpacker {
  public:
   explicit TileUnpacker(size_t inputs) : scalesAt_(scalesAt(kFormat, inputs)) {}
 
-  // The tile of group `index`. Asks for the same group of the panel `ahead` bytes further on: a panel is too short for the processor's own prefetching.
-  void unpack(const uint8_t* panel, size_t ahead, size_t index, uint8_t* tile) const {
-    const uint8_t* group = panel + index * (kFormat.bits * kVectorBytes);
+  // What all quarters of the tile of group `index` share.
+  struct Group {
+    const uint8_t* at;
+    f32x16 scale[2], offset[2];  // of both halves where the type has two scales a group
+  };
+  // Asks for the same group of the panel `ahead` bytes further on: a panel is too short for the processor's own prefetching.
+  Group group(const uint8_t* panel, size_t ahead, size_t index) const {
+    Group group;
+    group.at = panel + index * (kFormat.bits * kVectorBytes);
     const uint8_t* scales = panel + scalesAt_;
     SPILLWAY_UNROLL(8)
-    for (int line = 0; line < kFormat.bits; line++) __builtin_prefetch(group + ahead + static_cast<size_t>(line) * kVectorBytes, 0, 2);
+    for (int line = 0; line < kFormat.bits; line++) __builtin_prefetch(group.at + ahead + static_cast<size_t>(line) * kVectorBytes, 0, 2);
     __builtin_prefetch(scales + ahead + index * scaleBytesPerGroup(kFormat.kind), 0, 2);
     SPILLWAY_UNROLL(2)
     for (int half = 0; half < kFormat.scalesPerGroup; half++) {
@@ -74,16 +80,23 @@ class TileUnpacker {
       f32x16 scale = mul(by.scale, set1(kBeforeCut));
       // The excess has two bits: a scale of 22 bits times it is exact, and a number at the zero point is exactly 0.
       if (!decltype(numbers_)::kTable) scale = {_mm512_castsi512_ps(_mm512_and_si512(asInt(scale).v, _mm512_set1_epi32(~3)))};
-      const f32x16 offset = kFormat.offset ? mul(by.offset, set1(kBeforeCut)) : mul(scale, set1(decltype(numbers_)::kExcess));
-      constexpr int kVectors = 8 / kFormat.scalesPerGroup;
-      SPILLWAY_UNROLL(8)
-      for (int v = kVectors * half; v < kVectors * (half + 1); v++) {
-        const __m512i lanes = lanesOf<kFormat.bits>(group, v);
-        SPILLWAY_UNROLL(2)
-        for (int i = 0; i < 4; i += 2)
-          storePairs(tile + kVectorBytes * static_cast<size_t>(2 * v + i / 2), weight(lanes, shiftOf(kFormat.bits, v) + 8 * i, scale, offset),
-                     weight(lanes, shiftOf(kFormat.bits, v) + 8 * i + 8, scale, offset));
-      }
+      group.scale[half] = scale;
+      group.offset[half] = kFormat.offset ? mul(by.offset, set1(kBeforeCut)) : mul(scale, set1(decltype(numbers_)::kExcess));
+    }
+    return group;
+  }
+
+  // A quarter of the tile's rows.
+  template <int Quarter>
+  void quarter(const Group& group, uint8_t* tile) const {
+    constexpr int kHalf = kFormat.scalesPerGroup == 2 ? Quarter / 2 : 0;
+    SPILLWAY_UNROLL(2)
+    for (int v = 2 * Quarter; v < 2 * Quarter + 2; v++) {
+      const __m512i lanes = lanesOf<kFormat.bits>(group.at, v);
+      SPILLWAY_UNROLL(2)
+      for (int i = 0; i < 4; i += 2)
+        storePairs(tile + kVectorBytes * static_cast<size_t>(2 * v + i / 2), weight(lanes, shiftOf(kFormat.bits, v) + 8 * i, group.scale[kHalf], group.offset[kHalf]),
+                   weight(lanes, shiftOf(kFormat.bits, v) + 8 * i + 8, group.scale[kHalf], group.offset[kHalf]));
     }
   }
 
@@ -106,14 +119,20 @@ class HalfUnpacker {
     for (uint16_t i = 0; i < 32; i++) from[i] = static_cast<uint16_t>(i / 2 + i % 2 * 16);
     pairs_ = _mm512_load_si512(from);
   }
-  void unpack(const uint8_t* panel, size_t ahead, size_t index, uint8_t* tile) const {
-    const auto* at = reinterpret_cast<const uint16_t*>(panel) + index * 32 * kPanelOutputs;
-    const size_t left = inputs_ - index * 32;
-    SPILLWAY_UNROLL(1)
-    for (size_t row = 0; row < 16; row++) {
-      const size_t inputs = left >= 2 * row + 2 ? 2 : left > 2 * row ? left - 2 * row : 0;
-      const uint16_t* two = at + row * 32;
-      __builtin_prefetch(reinterpret_cast<const uint8_t*>(two) + ahead, 0, 2);
+  struct Group {
+    const uint16_t* at;
+    size_t left, ahead;
+  };
+  Group group(const uint8_t* panel, size_t ahead, size_t index) const {
+    return {reinterpret_cast<const uint16_t*>(panel) + index * 32 * kPanelOutputs, inputs_ - index * 32, ahead};
+  }
+  template <int Quarter>
+  void quarter(const Group& group, uint8_t* tile) const {
+    SPILLWAY_UNROLL(4)
+    for (size_t row = 4 * Quarter; row < 4 * Quarter + 4; row++) {
+      const size_t inputs = group.left >= 2 * row + 2 ? 2 : group.left > 2 * row ? group.left - 2 * row : 0;
+      const uint16_t* two = group.at + row * 32;
+      __builtin_prefetch(reinterpret_cast<const uint8_t*>(two) + group.ahead, 0, 2);
       const __mmask32 present = inputs == 2 ? 0xffffffff : inputs == 1 ? 0xffff : 0;
       const __m512i words = _mm512_permutexvar_epi16(pairs_, _mm512_maskz_loadu_epi16(present, two));
       _mm512_store_si512(tile + row * kVectorBytes, T == WeightType::BF16 ? words : rounded(words));
