@@ -18,8 +18,17 @@ static inline void storePairs(uint8_t* to, f32x16 even, f32x16 odd) {
   _mm512_store_si512(to, _mm512_mask_shuffle_epi8(asInt(odd).v, 0x3333333333333333, asInt(even).v, places));
 }
 
-// Stored numbers as floats. Up to five bits: by a table, which looks at the low bits of each lane and at nothing else, so that none need be masked.
-// More: put below the leading one of a float, which then is 2^bits + q; what is too much goes with the zero point, exactly.
+// The float that has these bits of the lanes right below a leading one, and zeros below: 2^(23 - lowest bit) plus the number.
+template <uint32_t Mask, uint32_t One>
+static inline f32x16 joined(__m512i lanes) {
+  return {_mm512_castsi512_ps(_mm512_ternarylogic_epi32(lanes, _mm512_set1_epi32(static_cast<int>(Mask)), _mm512_set1_epi32(static_cast<int>(One)), 0xea))};  // (lanes & Mask) | One
+}
+
+// How the numbers of one type become floats. Of those whose excess is not 0, fma(float, scale, excess * scale) is the weight.
+//
+// Up to five bits: by a table, which looks at the low bits of each lane and at nothing else, so that none need be masked. Four bits that stand high enough in
+// a lane are used where they are instead, with a leading one above them: neither a shift nor a look into the table, which has a port of its own to wait for.
+// More bits: the byte is put below a leading one, by an instruction that moves bytes.
 template <int Bits, int Zero>
 class Numbers {
  public:
@@ -30,30 +39,33 @@ class Numbers {
     high_ = _mm512_load_ps(values + 16);
   }
   static constexpr bool kTable = Bits <= 5;
-  // fma(number, scale, excess * scale) is the weight; 0 where the table has the zero point in it.
-  static constexpr float kExcess = kTable ? 0.0f : static_cast<float>(-(1 << Bits) - Zero);
-  // The number that begins with bit `shift` of each lane. In a table's index what lies above it may be anything.
-  f32x16 at(__m512i lanes, int shift) const {
-    if constexpr (Bits == 5) return {_mm512_permutex2var_ps(low_, _mm512_srli_epi32(lanes, static_cast<unsigned>(shift)), high_)};
-    if constexpr (kTable) return {_mm512_permutexvar_ps(_mm512_srli_epi32(lanes, static_cast<unsigned>(shift)), low_)};
-    const int left = 23 - Bits - shift;
-    const __m512i placed = left >= 0 ? _mm512_slli_epi32(lanes, static_cast<unsigned>(left)) : _mm512_srli_epi32(lanes, static_cast<unsigned>(-left));
-    const __m512i mask = _mm512_set1_epi32(((1 << Bits) - 1) << (23 - Bits)), one = _mm512_set1_epi32((127 + Bits) << 23);
-    return {_mm512_castsi512_ps(_mm512_ternarylogic_epi32(placed, mask, one, 0xea))};  // (placed & mask) | one
+  static constexpr int kPlaceByte = Bits <= 6 ? 2 : 1;  // where a byte's low bit is a bit of the mantissa, and its high bits too
+  static constexpr float kExcess = kTable ? 0.0f : static_cast<float>(-(1 << (23 - 8 * kPlaceByte)) - Zero);
+
+  // The number that begins with bit `shift` of each lane, by the table. What lies above it may be anything.
+  f32x16 looked(__m512i lanes, int shift) const {
+    const __m512i at = shift == 0 ? lanes : _mm512_srli_epi32(lanes, static_cast<unsigned>(shift));
+    if constexpr (Bits == 5) return {_mm512_permutex2var_ps(low_, at, high_)};
+    return {_mm512_permutexvar_ps(at, low_)};
+  }
+  // Byte i of each lane. A byte that is in its place needs no move.
+  f32x16 placed(__m512i lanes, int i) const {
+    constexpr uint32_t kOne = static_cast<uint32_t>(127 + 23 - 8 * kPlaceByte) << 23;
+    if (i == kPlaceByte) return joined<0xffu << (8 * kPlaceByte), kOne>(lanes);
+    const __m512i from = _mm512_add_epi8(_mm512_set1_epi32(i * 0x01010101), _mm512_set4_epi32(0x0c0c0c0c, 0x08080808, 0x04040404, 0));
+    return {_mm512_castsi512_ps(_mm512_mask_shuffle_epi8(_mm512_set1_epi32(static_cast<int>(kOne)), 0x1111111111111111u << kPlaceByte, lanes, from))};
   }
 
  private:
   __m512 low_, high_;
 };
 
-// Where vector v of a group stands in what was loaded: of two and four bits as it lies in the panel, of others one byte a number.
+// Where vector v of a group stands in what was loaded: of two bits as it lies in the panel, of others one byte a number.
 template <int Bits>
 static inline __m512i lanesOf(const uint8_t* group, int v) {
-  if constexpr (Bits == 4) return loadBytes(group + kVectorBytes * static_cast<size_t>(v / 2)).v;
   if constexpr (Bits == 2) return loadBytes(group + kVectorBytes * static_cast<size_t>(v / 4)).v;
   return unpackVector<Bits>(group, v).v;
 }
-static constexpr int shiftOf(int bits, int v) { return bits == 4 ? 4 * (v % 2) : bits == 2 ? 2 * (v % 4) : 0; }
 
 // Unpacks tiles of the panels of one type.
 template <WeightType T>
@@ -70,31 +82,61 @@ class TileUnpacker {
     __builtin_prefetch(scales + ahead + index * scaleBytesPerGroup(kFormat.kind), 0, 2);
     SPILLWAY_UNROLL(2)
     for (int half = 0; half < kFormat.scalesPerGroup; half++) {
-      const GroupScale by = loadScale<kFormat.kind>(scales, index, half);
-      f32x16 scale = mul(by.scale, set1(kBeforeCut));
-      // The excess has two bits: a scale of 22 bits times it is exact, and a number at the zero point is exactly 0.
-      if (!decltype(numbers_)::kTable) scale = {_mm512_castsi512_ps(_mm512_and_si512(asInt(scale).v, _mm512_set1_epi32(~3)))};
-      const f32x16 offset = kFormat.offset ? mul(by.offset, set1(kBeforeCut)) : mul(scale, set1(decltype(numbers_)::kExcess));
-      constexpr int kVectors = 8 / kFormat.scalesPerGroup;
-      SPILLWAY_UNROLL(8)
-      for (int v = kVectors * half; v < kVectors * (half + 1); v++) {
-        const __m512i lanes = lanesOf<kFormat.bits>(group, v);
-        SPILLWAY_UNROLL(2)
-        for (int i = 0; i < 4; i += 2)
-          storePairs(tile + kVectorBytes * static_cast<size_t>(2 * v + i / 2), weight(lanes, shiftOf(kFormat.bits, v) + 8 * i, scale, offset),
-                     weight(lanes, shiftOf(kFormat.bits, v) + 8 * i + 8, scale, offset));
-      }
+      GroupScale by = loadScale<kFormat.kind>(scales, index, half);
+      by.scale = mul(by.scale, set1(kBeforeCut));
+      by.offset = mul(by.offset, set1(kBeforeCut));
+      // Fifteen bits, so that every excess (of nine bits at most) times the scale is exact, and a number at the zero point is exactly 0.
+      if (!kFormat.offset && kFormat.bits != 5) by.scale = {_mm512_castsi512_ps(_mm512_and_si512(asInt(by.scale).v, _mm512_set1_epi32(~0x1ff)))};
+      if constexpr (kFormat.bits == 4) unpackNibbles(group, by, tile);
+      else unpackHalf(group, by, half, tile);
     }
   }
 
  private:
   static constexpr PanelFormat kFormat = panelFormat(T);
-  f32x16 weight(__m512i lanes, int shift, f32x16 scale, f32x16 offset) const {
-    const f32x16 number = numbers_.at(lanes, shift);
-    return kFormat.offset || !decltype(numbers_)::kTable ? fma(number, scale, offset) : mul(number, scale);
+  using FormatNumbers = Numbers<kFormat.bits, kFormat.zero>;
+
+  // What is added to float * scale where the float is `excess` too large. Of an offset the rounding is below 2^-12 of a step.
+  static f32x16 offsetOf(const GroupScale& by, float excess) { return kFormat.offset ? fma(by.scale, set1(excess), by.offset) : mul(by.scale, set1(excess)); }
+  // A number that is what it should be.
+  static f32x16 weight(f32x16 number, const GroupScale& by) { return kFormat.offset ? fma(number, by.scale, by.offset) : mul(number, by.scale); }
+
+  // Vectors of half a group, or of a whole one.
+  void unpackHalf(const uint8_t* group, const GroupScale& by, int half, uint8_t* tile) const {
+    constexpr int kVectors = 8 / kFormat.scalesPerGroup;
+    const f32x16 offset = FormatNumbers::kTable ? by.offset : offsetOf(by, FormatNumbers::kExcess);
+    SPILLWAY_UNROLL(8)
+    for (int v = kVectors * half; v < kVectors * (half + 1); v++) {
+      const __m512i lanes = lanesOf<kFormat.bits>(group, v);
+      const auto input = [&](int i) {
+        if constexpr (FormatNumbers::kTable) return weight(numbers_.looked(lanes, 8 * i + (kFormat.bits == 2 ? 2 * (v % 4) : 0)), by);
+        return fma(numbers_.placed(lanes, i), by.scale, offset);
+      };
+      storePairs(tile + kVectorBytes * static_cast<size_t>(2 * v), input(0), input(1));
+      storePairs(tile + kVectorBytes * static_cast<size_t>(2 * v + 1), input(2), input(3));
+    }
   }
+
+  // Three shifts for the eight numbers of a lane: the rest stand where the lane or one of the shifted has them at bit 12 or 16, or at 0 for the table.
+  void unpackNibbles(const uint8_t* group, const GroupScale& by, uint8_t* tile) const {
+    constexpr uint32_t kOne12 = (127u + 11) << 23, kOne16 = (127u + 7) << 23;
+    const f32x16 offset12 = offsetOf(by, -2048.0f - kFormat.zero), offset16 = offsetOf(by, -128.0f - kFormat.zero);
+    const auto looked = [&](__m512i lanes) { return weight(numbers_.looked(lanes, 0), by); };
+    const auto at12 = [&](__m512i lanes) { return fma(joined<0xfu << 12, kOne12>(lanes), by.scale, offset12); };
+    const auto at16 = [&](__m512i lanes) { return fma(joined<0xfu << 16, kOne16>(lanes), by.scale, offset16); };
+    SPILLWAY_UNROLL(4)
+    for (size_t i = 0; i < 4; i++, tile += 4 * kVectorBytes) {
+      const __m512i lanes = loadBytes(group + kVectorBytes * i).v;
+      const __m512i by4 = _mm512_srli_epi32(lanes, 4), by8 = _mm512_srli_epi32(lanes, 8), by12 = _mm512_srli_epi32(lanes, 12);
+      storePairs(tile, looked(lanes), looked(by8));
+      storePairs(tile + kVectorBytes, at16(lanes), at16(by8));
+      storePairs(tile + 2 * kVectorBytes, looked(by4), at12(lanes));
+      storePairs(tile + 3 * kVectorBytes, at16(by4), at16(by12));
+    }
+  }
+
   size_t scalesAt_;
-  Numbers<kFormat.bits, kFormat.zero> numbers_;
+  FormatNumbers numbers_;
 };
 
 // Of 16-bit floats: for each input in turn the 16 outputs. The last tile may end early, and is filled up with zeros.
