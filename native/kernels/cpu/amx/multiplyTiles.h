@@ -6,6 +6,7 @@
 // 32 at a time in the processor's own order, whatever the rows, panels and blocks.
 #pragma once
 #include "../MatmulKernels.h"
+#include "multiplyFused.h"
 #include "tiles.h"
 #include "unpackTile.h"
 
@@ -169,6 +170,7 @@ static void multiplyMany(const Unpacker& unpacker, const MatmulBlock& block, siz
 template <typename Unpacker>
 static void multiplyBlock(const MatmulBlock& block, uint8_t* workspace) {
   const Unpacker unpacker(block.inputs);
+  if (block.rows <= kFusedRows) return multiplyFused(unpacker, block);
   const size_t panels = block.outputs / kPanelOutputs, partial = block.outputs % kPanelOutputs;
   uint8_t* buffer = workspace;
   float* partialTotals = reinterpret_cast<float*>(workspace + kAmxBufferBytes);

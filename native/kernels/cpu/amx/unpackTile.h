@@ -7,6 +7,10 @@
 #pragma once
 #include "../dot.h"
 
+// What is called for each pair of weights has to be part of the loop, so that weights stay in registers.
+#define SPILLWAY_INLINE inline __attribute__((always_inline))
+#define SPILLWAY_INLINE_LAMBDA __attribute__((always_inline))
+
 namespace spillway::SPILLWAY_ISA {
 
 constexpr float kBeforeCut = 1.00271f;  // 1 + 2^-8 * ln 2: half a unit in the last place of a mantissa of 1 / ln 2, the mean of mantissas
@@ -73,8 +77,10 @@ class TileUnpacker {
  public:
   explicit TileUnpacker(size_t inputs) : scalesAt_(scalesAt(kFormat, inputs)) {}
 
-  // The tile of group `index`. Asks for the same group of the panel `ahead` bytes further on: a panel is too short for the processor's own prefetching.
-  void unpack(const uint8_t* panel, size_t ahead, size_t index, uint8_t* tile) const {
+  // Calls take(row, even, odd) for the rows of the tile of group `index`: weights of inputs 2 * row and 2 * row + 1, before the cut. Asks for the same group of
+  // the panel `ahead` bytes further on: a panel is too short for the processor's own prefetching.
+  template <typename Take>
+  SPILLWAY_INLINE void pairs(const uint8_t* panel, size_t ahead, size_t index, Take take) const {
     const uint8_t* group = panel + index * (kFormat.bits * kVectorBytes);
     const uint8_t* scales = panel + scalesAt_;
     SPILLWAY_UNROLL(8)
@@ -87,9 +93,13 @@ class TileUnpacker {
       by.offset = mul(by.offset, set1(kBeforeCut));
       // Fifteen bits, so that every excess (of nine bits at most) times the scale is exact, and a number at the zero point is exactly 0.
       if (!kFormat.offset && kFormat.bits != 5) by.scale = {_mm512_castsi512_ps(_mm512_and_si512(asInt(by.scale).v, _mm512_set1_epi32(~0x1ff)))};
-      if constexpr (kFormat.bits == 4) unpackNibbles(group, by, tile);
-      else unpackHalf(group, by, half, tile);
+      if constexpr (kFormat.bits == 4) nibbles(group, by, take);
+      else bytes(group, by, half, take);
     }
+  }
+
+  void unpack(const uint8_t* panel, size_t ahead, size_t index, uint8_t* tile) const {
+    pairs(panel, ahead, index, [tile](size_t row, f32x16 even, f32x16 odd) SPILLWAY_INLINE_LAMBDA { storePairs(tile + kVectorBytes * row, even, odd); });
   }
 
  private:
@@ -102,7 +112,8 @@ class TileUnpacker {
   static f32x16 weight(f32x16 number, const GroupScale& by) { return kFormat.offset ? fma(number, by.scale, by.offset) : mul(number, by.scale); }
 
   // Vectors of half a group, or of a whole one.
-  void unpackHalf(const uint8_t* group, const GroupScale& by, int half, uint8_t* tile) const {
+  template <typename Take>
+  SPILLWAY_INLINE void bytes(const uint8_t* group, const GroupScale& by, int half, Take take) const {
     constexpr int kVectors = 8 / kFormat.scalesPerGroup;
     const f32x16 offset = FormatNumbers::kTable ? by.offset : offsetOf(by, FormatNumbers::kExcess);
     SPILLWAY_UNROLL(8)
@@ -112,26 +123,27 @@ class TileUnpacker {
         if constexpr (FormatNumbers::kTable) return weight(numbers_.looked(lanes, 8 * i + (kFormat.bits == 2 ? 2 * (v % 4) : 0)), by);
         return fma(numbers_.placed(lanes, i), by.scale, offset);
       };
-      storePairs(tile + kVectorBytes * static_cast<size_t>(2 * v), input(0), input(1));
-      storePairs(tile + kVectorBytes * static_cast<size_t>(2 * v + 1), input(2), input(3));
+      take(static_cast<size_t>(2 * v), input(0), input(1));
+      take(static_cast<size_t>(2 * v + 1), input(2), input(3));
     }
   }
 
   // Three shifts for the eight numbers of a lane: the rest stand where the lane or one of the shifted has them at bit 12 or 16, or at 0 for the table.
-  void unpackNibbles(const uint8_t* group, const GroupScale& by, uint8_t* tile) const {
+  template <typename Take>
+  SPILLWAY_INLINE void nibbles(const uint8_t* group, const GroupScale& by, Take take) const {
     constexpr uint32_t kOne12 = (127u + 11) << 23, kOne16 = (127u + 7) << 23;
     const f32x16 offset12 = offsetOf(by, -2048.0f - kFormat.zero), offset16 = offsetOf(by, -128.0f - kFormat.zero);
     const auto looked = [&](__m512i lanes) { return weight(numbers_.looked(lanes, 0), by); };
     const auto at12 = [&](__m512i lanes) { return fma(joined<0xfu << 12, kOne12>(lanes), by.scale, offset12); };
     const auto at16 = [&](__m512i lanes) { return fma(joined<0xfu << 16, kOne16>(lanes), by.scale, offset16); };
     SPILLWAY_UNROLL(4)
-    for (size_t i = 0; i < 4; i++, tile += 4 * kVectorBytes) {
+    for (size_t i = 0; i < 4; i++) {
       const __m512i lanes = loadBytes(group + kVectorBytes * i).v;
       const __m512i by4 = _mm512_srli_epi32(lanes, 4), by8 = _mm512_srli_epi32(lanes, 8), by12 = _mm512_srli_epi32(lanes, 12);
-      storePairs(tile, looked(lanes), looked(by8));
-      storePairs(tile + kVectorBytes, at16(lanes), at16(by8));
-      storePairs(tile + 2 * kVectorBytes, looked(by4), at12(lanes));
-      storePairs(tile + 3 * kVectorBytes, at16(by4), at16(by12));
+      take(4 * i, looked(lanes), looked(by8));
+      take(4 * i + 1, at16(lanes), at16(by8));
+      take(4 * i + 2, looked(by4), at12(lanes));
+      take(4 * i + 3, at16(by4), at16(by12));
     }
   }
 
@@ -148,7 +160,20 @@ class HalfUnpacker {
     for (uint16_t i = 0; i < 32; i++) from[i] = static_cast<uint16_t>(i / 2 + i % 2 * 16);
     pairs_ = _mm512_load_si512(from);
   }
+  // As TileUnpacker has it.
+  template <typename Take>
+  SPILLWAY_INLINE void pairs(const uint8_t* panel, size_t ahead, size_t index, Take take) const {
+    words(panel, ahead, index, [&](size_t row, __m512i words) SPILLWAY_INLINE_LAMBDA {
+      take(row, f32x16{_mm512_castsi512_ps(_mm512_slli_epi32(words, 16))}, f32x16{_mm512_castsi512_ps(words)});
+    });
+  }
   void unpack(const uint8_t* panel, size_t ahead, size_t index, uint8_t* tile) const {
+    words(panel, ahead, index, [tile](size_t row, __m512i words) SPILLWAY_INLINE_LAMBDA { _mm512_store_si512(tile + row * kVectorBytes, words); });
+  }
+
+ private:
+  template <typename Take>
+  SPILLWAY_INLINE void words(const uint8_t* panel, size_t ahead, size_t index, Take take) const {
     const auto* at = reinterpret_cast<const uint16_t*>(panel) + index * 32 * kPanelOutputs;
     const size_t left = inputs_ - index * 32;
     SPILLWAY_UNROLL(1)
@@ -157,12 +182,10 @@ class HalfUnpacker {
       const uint16_t* two = at + row * 32;
       __builtin_prefetch(reinterpret_cast<const uint8_t*>(two) + ahead, 0, 2);
       const __mmask32 present = inputs == 2 ? 0xffffffff : inputs == 1 ? 0xffff : 0;
-      const __m512i words = _mm512_permutexvar_epi16(pairs_, _mm512_maskz_loadu_epi16(present, two));
-      _mm512_store_si512(tile + row * kVectorBytes, T == WeightType::BF16 ? words : rounded(words));
+      const __m512i both = _mm512_permutexvar_epi16(pairs_, _mm512_maskz_loadu_epi16(present, two));
+      take(row, T == WeightType::BF16 ? both : rounded(both));
     }
   }
-
- private:
   static __m512i rounded(__m512i halves) {
     const __m512 low = _mm512_cvtph_ps(_mm512_castsi512_si256(halves)), high = _mm512_cvtph_ps(_mm512_extracti64x4_epi64(halves, 1));
     return reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high, low));
