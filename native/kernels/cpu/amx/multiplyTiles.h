@@ -6,6 +6,7 @@
 // An element's products are added up in order of inputs, 32 at a time in the processor's own order, whatever the rows, panels and spans.
 #pragma once
 #include "../MatmulKernels.h"
+#include "multiplyFused.h"
 #include "tiles.h"
 #include "unpackTile.h"
 
@@ -134,6 +135,7 @@ static void multiplySpan(const Unpacker& unpacker, const MatmulBlock& block, con
 template <typename Unpacker>
 static void multiplyBlock(const MatmulBlock& block, uint8_t* workspace) {
   const Unpacker unpacker(block.inputs);
+  if (block.rows <= kFusedRows) return multiplyFused(unpacker, block);
   const size_t inputTiles = tilesOf(block.inputs), spans = (inputTiles + kAmxSpanTiles - 1) / kAmxSpanTiles, partial = block.outputs % kPanelOutputs;
   const size_t rowTiles = (block.rows + kAmxRows - 1) / kAmxRows, last = block.rows - (rowTiles - 1) * kAmxRows;
   const AmxRows rows{block.rounded, inputTiles * kAmxTileBytes, last * kAmxRowBytes};
