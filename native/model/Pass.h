@@ -32,6 +32,8 @@ struct Pass {
   uint8_t* staged = nullptr;          // the staging buffer of the square at hand, if it has pages to stage
   size_t stagedBytes = 0;             // of a place in it
 
+  static constexpr size_t kMostProducts = 3;
+
   size_t tokens() const { return batch.tokens.size(); }
 
   // body(row, worker) for every row, in parallel where that is worth it. `width`: elements that one row is about.
@@ -51,20 +53,49 @@ struct Pass {
     else compute.kernels.rows.layerNorm(x, weight, bias, spec.normEpsilon, spec.hiddenSize, y);
   }
 
-  // output_i = input · weights_iᵀ + bias_i for up to three jobs.
-  void multiply(const ProductJob* products, size_t count, const float* input, size_t rows, size_t columns, const Compute& on) const {
-    constexpr size_t kMostProducts = 3;
+  // Whether all products with these weights take rows that were rounded a tile at a time, and nothing else: then rows need not stand in memory as floats.
+  bool roundsTiles(const StoredMatrix* const* weights, size_t count) const {
+    if (compute.kernels.matmul.rounded != RoundedInput::Bfloat16) return false;
+    return std::all_of(weights, weights + count, [this](const StoredMatrix* each) { return usesRoundedInput(compute, each->type); });
+  }
+  // The norm of hidden states, [tokens, hiddenSize], as input of products with these weights. Lives in scratch.
+  template <size_t Count>
+  MatrixInput normed(const StoredMatrix* const (&weights)[Count], const float* weight, const float* bias) const {
+    const size_t width = spec.hiddenSize;
+    const auto make = [this, weight, bias, width](size_t t, float* to) { norm(activations.hidden + t * width, weight, bias, to); };
+    if (roundsTiles(weights, Count)) {
+      const RowMaker maker{[](const void* context, size_t row, float* to) { (*static_cast<decltype(&make)>(context))(row, to); }, &make};
+      return prepareRounded(compute, maker, tokens(), width, scratch);
+    }
+    float* rows = scratch.take<float>(tokens() * width);
+    forRows(tokens(), width, [&](size_t t, unsigned) { make(t, rows + t * width); });
+    return prepared(weights, Count, rows, tokens(), width, compute);
+  }
+  // Rows as input of products with these weights. What is rounded lives in scratch.
+  MatrixInput prepared(const StoredMatrix* const* weights, size_t count, const float* input, size_t rows, size_t columns, const Compute& on) const {
+    const bool round = std::any_of(weights, weights + count, [&on](const StoredMatrix* each) { return usesRoundedInput(on, each->type); });
+    return prepareInput(on, input, rows, columns, columns, round, scratch);
+  }
+
+  // output_i = input · weights_iᵀ + bias_i for up to three jobs; or added to output_i.
+  void multiply(const ProductJob* products, size_t count, const MatrixInput& input, const Compute& on, Epilogue epilogue = Epilogue::Store) const {
     SplitProduct split[kMostProducts];
     MatmulJob jobs[2 * kMostProducts];
     size_t jobCount = 0;
-    const size_t mark = scratch.used();
-    bool round = false;
     for (size_t p = 0; p < count; p++) {
-      round |= usesRoundedInput(on, products[p].weights->type);
       split[p].cut(products[p], streamed);
-      for (size_t j = 0; j < split[p].count; j++) jobs[jobCount++] = split[p].jobs[j];
+      for (size_t j = 0; j < split[p].count; j++) {
+        jobs[jobCount] = split[p].jobs[j];
+        jobs[jobCount++].epilogue = epilogue;
+      }
     }
-    matmul(on, jobs, jobCount, prepareInput(on, input, rows, columns, columns, round, scratch), scratch);
+    matmul(on, jobs, jobCount, input, scratch);
+  }
+  void multiply(const ProductJob* products, size_t count, const float* input, size_t rows, size_t columns, const Compute& on) const {
+    const StoredMatrix* weights[kMostProducts];
+    for (size_t p = 0; p < count; p++) weights[p] = products[p].weights;
+    const size_t mark = scratch.used();
+    multiply(products, count, prepared(weights, count, input, rows, columns, on), on);
     scratch.release(mark);
   }
   void multiply(const ProductJob* products, size_t count, const float* input, size_t rows, size_t columns) const {
@@ -78,6 +109,11 @@ struct Pass {
   void multiply(const StoredMatrix& weights, const float* bias, const float* input, size_t rows, float* output) const {
     const ProductJob product{&weights, bias, output, weights.outputs};
     multiply(&product, 1, input, rows, weights.inputs);
+  }
+  // output += input · weightsᵀ + bias
+  void multiplyAdding(const StoredMatrix& weights, const float* bias, const MatrixInput& input, float* output) const {
+    const ProductJob product{&weights, bias, output, weights.outputs};
+    multiply(&product, 1, input, compute, Epilogue::Add);
   }
 };
 
@@ -117,6 +153,8 @@ std::unique_ptr<HeadResult> head(const Pass& pass);
 
 // output = the feed-forward block of `input`; both [tokens, hiddenSize], not overlapping.
 void feedForward(const Pass& pass, const LayerWeights& layer, const float* input, float* output);
+// The same without experts, of rows that were prepared for it; or, with Epilogue::Add, added to the output.
+void feedForwardDense(const Pass& pass, const LayerWeights& layer, const MatrixInput& input, float* output, Epilogue epilogue);
 void feedForwardExperts(const Pass& pass, const LayerWeights& layer, const float* input, float* output);
 
 // Scratch bytes that the largest batch within the limits needs in its hungriest part. Computes nothing. keepsKeys: see Activations.

@@ -2,7 +2,27 @@
 
 namespace spillway {
 
+namespace {
+
+// Norms before both blocks, and sums that nothing else is done with: each block adds to the hidden states as it ends.
+bool addsDirectly(const DecoderSpec& spec) { return spec.residual == Residual::Pre && spec.feedForward != FeedForwardKind::Experts; }
+
+void finishDirectly(const Pass& pass, const LayerWeights& weights) {
+  float* hidden = pass.activations.hidden;
+  const size_t mark = pass.scratch.used();
+  const StoredMatrix* const attention[] = {&weights.o};
+  pass.multiplyAdding(weights.o, weights.oBias, pass.prepared(attention, 1, pass.activations.queries, pass.tokens(), weights.o.inputs, pass.compute), hidden);
+  pass.scratch.release(mark);
+  // Where there is no gate, that is a matrix like up.
+  const StoredMatrix* const feedForward[] = {&weights.up, present(weights.gate) ? &weights.gate : &weights.up};
+  feedForwardDense(pass, weights, pass.normed(feedForward, weights.norm2, weights.norm2Bias), hidden, Epilogue::Add);
+  pass.scratch.release(mark);
+}
+
+}  // namespace
+
 void finish(const Pass& pass, size_t layer) {
+  if (addsDirectly(pass.spec)) return finishDirectly(pass, pass.weights.layer(layer));
   const DecoderSpec& spec = pass.spec;
   const LayerWeights& weights = pass.weights.layer(layer);
   const RowKernels& kernels = pass.compute.kernels.rows;
@@ -47,19 +67,48 @@ void finish(const Pass& pass, size_t layer) {
 
 void feedForward(const Pass& pass, const LayerWeights& weights, const float* input, float* output) {
   if (pass.spec.feedForward == FeedForwardKind::Experts) return feedForwardExperts(pass, weights, input, output);
+  const StoredMatrix* const matrices[] = {&weights.up, present(weights.gate) ? &weights.gate : &weights.up};
+  const size_t mark = pass.scratch.used();
+  feedForwardDense(pass, weights, pass.prepared(matrices, 2, input, pass.tokens(), pass.spec.hiddenSize, pass.compute), output, Epilogue::Store);
+  pass.scratch.release(mark);
+}
+
+void feedForwardDense(const Pass& pass, const LayerWeights& weights, const MatrixInput& input, float* output, Epilogue epilogue) {
   const size_t width = pass.spec.feedForwardSize;
   const bool gated = pass.spec.feedForward == FeedForwardKind::Gated;
   const size_t mark = pass.scratch.used();
+  const StoredMatrix* const down[] = {&weights.down};
   // The activated branch comes first: gate(x), or up(x) where there is no gate.
+  const StoredMatrix& first = gated ? weights.gate : weights.up;
+  const float* firstBias = gated ? nullptr : weights.upBias;
+  const ProductJob last{&weights.down, weights.downBias, output, weights.down.outputs};
+  const bool rounds = pass.roundsTiles(down, 1);
+  const bool whole = !(streams(first) && first.residentOutputs != 0) && !(streams(weights.up) && weights.up.residentOutputs != 0);
+  if (whole && usesRoundedInput(pass.compute, first.type) == usesRoundedInput(pass.compute, weights.up.type)) {
+    const MatrixInput activated = rounds ? takeRounded(pass.compute, pass.tokens(), width, pass.scratch)
+                                         : MatrixInput{pass.scratch.take<float>(pass.tokens() * width), pass.tokens(), width, width, nullptr};
+    // Both are whole, wherever they are: one part each.
+    SplitProduct parts, factor;
+    parts.cut({&first, firstBias, const_cast<float*>(activated.values), width}, pass.streamed);
+    if (gated) factor.cut({&weights.up, weights.upBias, nullptr, width}, pass.streamed);
+    MatmulJob& job = parts.jobs[0];
+    job.epilogue = Epilogue::Activate;
+    job.activation = pass.spec.activation;
+    if (gated) job.factor = &factor.matrices[0], job.factorBias = weights.upBias;
+    job.rounded = const_cast<uint8_t*>(activated.rounded);
+    matmul(pass.compute, &job, 1, input, pass.scratch);
+    pass.multiply(&last, 1, rounds ? activated : pass.prepared(down, 1, activated.values, pass.tokens(), width, pass.compute), pass.compute, epilogue);
+    pass.scratch.release(mark);
+    return;
+  }
   float* activated = pass.scratch.take<float>(pass.tokens() * width);
   float* factor = gated ? pass.scratch.take<float>(pass.tokens() * width) : nullptr;
-  const ProductJob gatedJobs[] = {{&weights.gate, nullptr, activated, width}, {&weights.up, weights.upBias, factor, width}};
-  const ProductJob plainJob{&weights.up, weights.upBias, activated, width};
-  pass.multiply(gated ? gatedJobs : &plainJob, gated ? 2 : 1, input, pass.tokens(), pass.spec.hiddenSize);
+  const ProductJob jobs[] = {{&first, firstBias, activated, width}, {&weights.up, weights.upBias, factor, width}};
+  pass.multiply(jobs, gated ? 2 : 1, input, pass.compute);
   pass.forRows(pass.tokens(), width, [&](size_t t, unsigned) {
     pass.compute.kernels.rows.activate(pass.spec.activation, activated + t * width, gated ? factor + t * width : nullptr, width);
   });
-  pass.multiply(weights.down, weights.downBias, activated, pass.tokens(), output);
+  pass.multiply(&last, 1, pass.prepared(down, 1, activated, pass.tokens(), width, pass.compute), pass.compute, epilogue);
   pass.scratch.release(mark);
 }
 

@@ -27,14 +27,9 @@ void project(const Pass& pass, size_t layer) {
   const bool rotary = spec.position == PositionKind::Rotary;
   if (rotary) fillRotary(pass);
 
-  const float* input = pass.activations.hidden;
-  if (spec.residual != Residual::Post) {
-    float* normed = pass.scratch.take<float>(pass.tokens() * spec.hiddenSize);
-    pass.forRows(pass.tokens(), spec.hiddenSize, [&](size_t t, unsigned) {
-      pass.norm(pass.activations.hidden + t * spec.hiddenSize, weights.norm1, weights.norm1Bias, normed + t * spec.hiddenSize);
-    });
-    input = normed;
-  }
+  const StoredMatrix* const matrices[] = {&weights.q, &weights.k, &weights.v};
+  const MatrixInput input = spec.residual == Residual::Post ? pass.prepared(matrices, 3, pass.activations.hidden, pass.tokens(), spec.hiddenSize, pass.compute)
+                                                            : pass.normed(matrices, weights.norm1, weights.norm1Bias);
   const bool kept = pass.activations.keepsKeys;
   float* keys = kept ? pass.activations.keys : pass.scratch.take<float>(pass.tokens() * spec.keyWidth());
   float* values = kept ? pass.activations.values : pass.scratch.take<float>(pass.tokens() * spec.keyWidth());
@@ -43,7 +38,7 @@ void project(const Pass& pass, size_t layer) {
       {&weights.k, weights.kBias, keys, spec.keyWidth()},
       {&weights.v, weights.vBias, values, spec.keyWidth()},
   };
-  pass.multiply(jobs, 3, input, pass.tokens(), spec.hiddenSize);
+  pass.multiply(jobs, 3, input, pass.compute);
 
   const float* table = rotary && !pass.measuring ? pass.activations.rotary + spec.layerSpecs[layer].rotaryTable * pass.tokens() * spec.rotaryDims : nullptr;
   const auto rotate = spec.rotaryStyle == RotaryStyle::Pairs ? kernels.rotatePairs : kernels.rotateHalves;

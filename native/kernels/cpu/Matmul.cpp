@@ -5,6 +5,7 @@
 
 #include "../../runtime/Error.h"
 #include "../../runtime/ThreadPool.h"
+#include "epilogue.h"
 
 namespace spillway {
 namespace {
@@ -13,20 +14,24 @@ size_t ceilDivide(size_t a, size_t b) { return (a + b - 1) / b; }
 
 // A loop's index costs well under a microsecond to hand out; an item should take several.
 constexpr size_t kItemsPerThread = 8;  // so that threads end at nearly the same time
+// On AMX an item begins by bringing its rows into the nearest cache, so it should have some panels to multiply them with.
+constexpr size_t kTileItemsPerThread = 4;
+
+// What an item computes before its epilogue: products, and those with the job's factor. They stay in the cache of the thread.
+constexpr size_t kTotalsBytes = 256 * 1024;
+constexpr size_t kWorkerBytes = kMatmulWorkspaceBytes + kTotalsBytes;
 
 // What the cut of a job follows from.
 struct Route {
   bool rounded;
   RoundedInput form;
   bool tiles() const { return rounded && form == RoundedInput::Bfloat16; }
-  // Time, in multiply-adds: on AMX unpacking a weight takes as long as multiplying it with 80 rows.
-  size_t cost(size_t weights, size_t rows) const { return weights * (tiles() ? rows + 80 : rows); }
-  size_t leastItem() const { return tiles() ? 2400 * 1000 : 200 * 1000; }
-  size_t panelsTogether(WeightType type) const { return rounded && !tiles() ? panelsPerTile(panelFormat(type)) : 2; }
-  // Of long inputs 64 rows at a time: their totals stay in registers, where those of more rows would go to the output and back for each part of the inputs.
-  size_t mostRows(size_t inputs) const { return tiles() && inputs > kShortInputs ? 64 : kMatmulBlockRows; }
-  static constexpr size_t kShortInputs = 1024;
+  size_t mostRows() const { return rounded ? mostRounded(form) : kMatmulBlockRows; }
   size_t rowsTogether() const { return rounded ? spillway::rowsTogether(form) : kTileRows; }
+  // Time, in multiply-adds: on AMX weights are unpacked for each block of rows, which takes about as long as multiplying it.
+  size_t cost(size_t weights, size_t rows) const { return weights * (tiles() ? ceilDivide(rows, mostRows()) * mostRows() : rows); }
+  size_t leastItem() const { return tiles() ? 4000 * 1000 : 200 * 1000; }
+  size_t panelsTogether(WeightType type) const { return rounded && !tiles() ? panelsPerTile(panelFormat(type)) : 2; }
 };
 
 Route routeOf(const Compute& compute, WeightType type) { return {usesRoundedInput(compute, type), compute.kernels.matmul.rounded}; }
@@ -40,24 +45,34 @@ struct Cut {
   size_t items() const { return panelBlocks * rowBlocks; }
 };
 
+// Whether products go through an item's totals. Tiles always do: in an output of other outputs' size they might stand in each other's way in the nearest cache.
+bool hasTotals(const MatmulJob& job, const Route& route) { return route.tiles() || job.epilogue != Epilogue::Store; }
+
+size_t matricesOf(const MatmulJob& job) { return job.factor == nullptr ? 1 : 2; }
+
 // share: of all jobs' cost, for one item.
-Cut cutJob(const WeightMatrix& weights, const Route& route, size_t rows, size_t share) {
+Cut cutJob(const MatmulJob& job, const Route& route, size_t rows, size_t share) {
+  const WeightMatrix& weights = *job.weights;
   Cut cut;
-  cut.rowBlocks = ceilDivide(rows, route.mostRows(weights.inputs));
+  cut.rowBlocks = ceilDivide(rows, route.mostRows());
   const size_t together = route.rowsTogether();
   cut.rowsPerBlock = ceilDivide(ceilDivide(rows, cut.rowBlocks), together) * together;  // at most mostRows, being whole tiles too
   cut.rowBlocks = ceilDivide(rows, cut.rowsPerBlock);
   const size_t panels = ceilDivide(weights.outputs, kPanelOutputs);
-  const size_t panelCost = std::max<size_t>(1, route.cost(kPanelOutputs * weights.inputs, std::min(rows, cut.rowsPerBlock)));
+  const size_t panelCost = std::max<size_t>(1, matricesOf(job) * route.cost(kPanelOutputs * weights.inputs, std::min(rows, cut.rowsPerBlock)));
   const size_t wanted = std::max<size_t>(1, std::max(share, route.leastItem()) / panelCost);
-  const size_t panelsTogether = route.panelsTogether(weights.type);
-  cut.panelsPerBlock = ceilDivide(wanted, panelsTogether) * panelsTogether;
+  const size_t panelsTogether = job.rounded != nullptr ? 2 : route.panelsTogether(weights.type);  // 32 columns of the next product are rounded together
+  cut.panelsPerBlock = ceilDivide(std::min(wanted, panels), panelsTogether) * panelsTogether;
+  if (hasTotals(job, route)) {
+    const size_t most = kTotalsBytes / (matricesOf(job) * cut.rowsPerBlock * kPanelOutputs * sizeof(float));
+    if (cut.panelsPerBlock > most) cut.panelsPerBlock = most / panelsTogether * panelsTogether;
+  }
   cut.panelBlocks = ceilDivide(panels, cut.panelsPerBlock);
   return cut;
 }
 
-MatmulBlock blockOf(const MatmulJob& job, const MatrixInput& input, RoundedInput form, const Cut& cut, size_t item) {
-  const WeightMatrix& weights = *job.weights;
+// Without its output.
+MatmulBlock blockOf(const WeightMatrix& weights, const float* bias, const MatrixInput& input, RoundedInput form, const Cut& cut, size_t item) {
   // Neighbouring items share panels rather than rows, so that a panel's second use finds it in the cache.
   const size_t firstRow = item % cut.rowBlocks * cut.rowsPerBlock;
   const size_t firstPanel = item / cut.rowBlocks * cut.panelsPerBlock;
@@ -71,15 +86,71 @@ MatmulBlock blockOf(const MatmulJob& job, const MatrixInput& input, RoundedInput
   block.outputs = std::min(weights.outputs - firstOutput, cut.panelsPerBlock * kPanelOutputs);
   block.rows = std::min(input.rows - firstRow, cut.rowsPerBlock);
   block.rounded = input.rounded == nullptr ? nullptr : input.rounded + roundedBytes(form, firstRow, input.columns);
-  block.values = input.values + firstRow * input.stride;
+  block.values = input.values == nullptr ? nullptr : input.values + firstRow * input.stride;
   block.valueStride = input.stride;
-  block.bias = job.bias == nullptr ? nullptr : job.bias + firstOutput;
-  block.output = job.output + firstRow * job.outputStride + firstOutput;
-  block.outputStride = job.outputStride;
+  block.bias = bias == nullptr ? nullptr : bias + firstOutput;
+  block.output = nullptr;
+  block.outputStride = 0;
   return block;
 }
 
+struct Item {
+  size_t firstRow, firstOutput;
+};
+
+void multiply(const Compute& compute, const Route& route, const MatmulBlock& block, uint8_t* workspace) {
+  if (route.rounded) compute.kernels.matmul.multiplyRounded(block, workspace);
+  else compute.kernels.matmul.multiplyFloat(block, workspace);
+}
+
+void runItem(const Compute& compute, const MatmulJob& job, const MatrixInput& input, const Route& route, const Cut& cut, size_t item, uint8_t* workspace) {
+  MatmulBlock block = blockOf(*job.weights, job.bias, input, route.form, cut, item);
+  const Item at{item % cut.rowBlocks * cut.rowsPerBlock, item / cut.rowBlocks * cut.panelsPerBlock * kPanelOutputs};
+  if (!hasTotals(job, route)) {
+    block.output = job.output + at.firstRow * job.outputStride + at.firstOutput;
+    block.outputStride = job.outputStride;
+    return multiply(compute, route, block, workspace);
+  }
+  ItemTotals totals{reinterpret_cast<float*>(workspace + kMatmulWorkspaceBytes), nullptr, cut.panelsPerBlock * kPanelOutputs, at.firstRow, block.rows, at.firstOutput, block.outputs};
+  block.output = totals.product;
+  block.outputStride = totals.stride;
+  multiply(compute, route, block, workspace);
+  if (job.factor != nullptr) {
+    MatmulBlock second = blockOf(*job.factor, job.factorBias, input, route.form, cut, item);
+    second.output = totals.product + cut.rowsPerBlock * totals.stride;
+    second.outputStride = totals.stride;
+    multiply(compute, routeOf(compute, job.factor->type), second, workspace);
+    totals.factor = second.output;
+  }
+  endItem(compute, job, totals, input.rows);
+}
+
+void check(const Compute& compute, const MatmulJob& job, const MatrixInput& input) {
+  for (const WeightMatrix* weights : {job.weights, job.factor}) {
+    if (weights == nullptr) continue;
+    if (weights->inputs != input.columns)
+      throw Error(ErrorCode::InvalidArgument, "a product of " + std::to_string(input.columns) + " columns with weights of " + std::to_string(weights->inputs) + " inputs");
+    const bool rounded = usesRoundedInput(compute, weights->type);
+    if (rounded && input.rounded == nullptr) throw Error(ErrorCode::InvalidArgument, "a product of rounded activations whose input was not rounded");
+    if (!rounded && input.values == nullptr) throw Error(ErrorCode::InvalidArgument, "a product of float activations whose input was only rounded");
+    if (rounded != usesRoundedInput(compute, job.weights->type) || weights->outputs != job.weights->outputs)
+      throw Error(ErrorCode::InvalidArgument, "a gated product of matrices that are not alike");
+  }
+}
+
 }  // namespace
+
+// body(first row, rows, worker) for all tiles of rows that are rounded together, in parallel.
+template <typename Body>
+static void forRowTiles(const Compute& compute, size_t rows, size_t columns, Body body) {
+  const size_t together = rowsTogether(compute.kernels.matmul.rounded);
+  const size_t tiles = ceilDivide(rows, together);
+  const size_t tilesPerItem = std::max<size_t>(1, 16384 / (together * columns));
+  compute.pool.parallelFor(ceilDivide(tiles, tilesPerItem), [&](size_t item, unsigned worker) {
+    const size_t end = std::min(tiles, (item + 1) * tilesPerItem);
+    for (size_t tile = item * tilesPerItem; tile < end; tile++) body(tile * together, std::min(together, rows - tile * together), worker);
+  });
+}
 
 bool usesRoundedInput(const Compute& compute, WeightType type) { return compute.precision == Precision::Default && takesRounded(compute.kernels.matmul.rounded, type); }
 
@@ -93,52 +164,61 @@ MatrixInput prepareInput(const Compute& compute, const float* values, size_t row
   if (rounded == nullptr) return input;
   input.rounded = rounded;
   const size_t together = rowsTogether(kernels.rounded);
-  const size_t tiles = ceilDivide(rows, together);
-  const size_t tilesPerItem = std::max<size_t>(1, 16384 / (together * columns));
-  compute.pool.parallelFor(ceilDivide(tiles, tilesPerItem), [&](size_t item, unsigned) {
-    const size_t end = std::min(tiles, (item + 1) * tilesPerItem);
-    for (size_t tile = item * tilesPerItem; tile < end; tile++) {
-      const size_t row = tile * together;
-      kernels.roundRows(values + row * stride, stride, std::min(together, rows - row), columns, rounded + roundedBytes(kernels.rounded, row, columns));
-    }
+  forRowTiles(compute, rows, columns, [&](size_t row, size_t count, unsigned) {
+    kernels.roundRows(values + row * stride, stride, std::min(together, count), columns, rounded + roundedBytes(kernels.rounded, row, columns));
   });
+  return input;
+}
+
+MatrixInput takeRounded(const Compute& compute, size_t rows, size_t columns, Scratch& scratch) {
+  return {nullptr, rows, columns, columns, scratch.take<uint8_t>(roundedBytes(compute.kernels.matmul.rounded, rows, columns))};
+}
+
+MatrixInput prepareRounded(const Compute& compute, const RowMaker& maker, size_t rows, size_t columns, Scratch& scratch) {
+  const MatmulKernels& kernels = compute.kernels.matmul;
+  const size_t tileFloats = rowsTogether(kernels.rounded) * columns;
+  const MatrixInput input = takeRounded(compute, rows, columns, scratch);
+  const size_t mark = scratch.used();
+  float* made = scratch.take<float>(tileFloats * compute.pool.threads());
+  uint8_t* rounded = const_cast<uint8_t*>(input.rounded);
+  if (rounded != nullptr) {
+    forRowTiles(compute, rows, columns, [&](size_t row, size_t count, unsigned worker) {
+      float* tile = made + worker * tileFloats;
+      for (size_t i = 0; i < count; i++) maker.make(maker.context, row + i, tile + i * columns);
+      kernels.roundRows(tile, columns, count, columns, rounded + roundedBytes(kernels.rounded, row, columns));
+    });
+  }
+  scratch.release(mark);
   return input;
 }
 
 void matmul(const Compute& compute, const MatmulJob* jobs, size_t jobCount, const MatrixInput& input, Scratch& scratch) {
   const size_t mark = scratch.used();
-  uint8_t* workspaces = scratch.take<uint8_t>(compute.pool.threads() * kMatmulWorkspaceBytes);
+  uint8_t* workspaces = scratch.take<uint8_t>(compute.pool.threads() * kWorkerBytes);
   if (workspaces != nullptr && input.rows > 0) {
     size_t cost = 0;
+    bool tiles = false;
     for (size_t j = 0; j < jobCount; j++) {
+      check(compute, jobs[j], input);
       const WeightMatrix& weights = *jobs[j].weights;
-      if (weights.inputs != input.columns)
-        throw Error(ErrorCode::InvalidArgument,
-                    "a product of " + std::to_string(input.columns) + " columns with weights of " + std::to_string(weights.inputs) + " inputs");
       const Route route = routeOf(compute, weights.type);
-      if (route.rounded && input.rounded == nullptr)
-        throw Error(ErrorCode::InvalidArgument, "a product of rounded activations whose input was not rounded");
-      cost += route.cost(size_t{weights.outputs} * weights.inputs, input.rows);
+      cost += matricesOf(jobs[j]) * route.cost(size_t{weights.outputs} * weights.inputs, input.rows);
+      tiles = tiles || route.tiles();
     }
-    const size_t share = cost / (compute.pool.threads() * kItemsPerThread);
+    const size_t share = cost / (compute.pool.threads() * (tiles ? kTileItemsPerThread : kItemsPerThread));
     size_t items = 0;
-    for (size_t j = 0; j < jobCount; j++) items += cutJob(*jobs[j].weights, routeOf(compute, jobs[j].weights->type), input.rows, share).items();
+    for (size_t j = 0; j < jobCount; j++) items += cutJob(jobs[j], routeOf(compute, jobs[j].weights->type), input.rows, share).items();
     compute.pool.parallelFor(items, [&](size_t item, unsigned worker) {
       const MatmulJob* job = jobs;
       Route route;
       Cut cut;
       for (;; job++) {
         route = routeOf(compute, job->weights->type);
-        cut = cutJob(*job->weights, route, input.rows, share);
+        cut = cutJob(*job, route, input.rows, share);
         if (item < cut.items()) break;
         item -= cut.items();
       }
-      const MatmulBlock block = blockOf(*job, input, route.form, cut, item);
-      uint8_t* workspace = workspaces + worker * kMatmulWorkspaceBytes;
-      if (route.rounded)
-        compute.kernels.matmul.multiplyRounded(block, workspace);
-      else
-        compute.kernels.matmul.multiplyFloat(block, workspace);
+      runItem(compute, *job, input, route, cut, item, workspaces + worker * kWorkerBytes);
     });
   }
   scratch.release(mark);

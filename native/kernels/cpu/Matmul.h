@@ -36,17 +36,41 @@ struct MatrixInput {
   const uint8_t* rounded;  // as RoundedInput says; null when no product needs it
 };
 
+// What is done with a product, while it is in the caches of the thread that computed it.
+enum class Epilogue : uint8_t {
+  Store,     // output = product
+  Add,       // output += product
+  Activate,  // activation(product), times the product with `factor` where there is one; to `rounded` where that is given, else to the output
+};
+
 // True when a product with weights of this type uses rounded activations, on these kernels and at this precision.
 bool usesRoundedInput(const Compute& compute, WeightType type);
 // Rounds in parallel where `round` says so; columns is a multiple of 32 then, but for bfloat16. Buffers come from scratch.
 // In 8 bits a group of 32 values that holds a NaN or an infinity makes the row's outputs NaN; otherwise they follow IEEE arithmetic.
 MatrixInput prepareInput(const Compute& compute, const float* values, size_t rows, size_t columns, size_t stride, bool round, Scratch& scratch);
 
+// Rows that are made when they are needed: make(context, row, to) writes `columns` floats. Called once a row, by any thread.
+struct RowMaker {
+  void (*make)(const void* context, size_t row, float* to);
+  const void* context;
+};
+// The same for rows that are rounded as they are made and never stood in memory as floats: `values` of the result is null.
+// Only for kernels that round rows one tile at a time (RoundedInput::Bfloat16).
+MatrixInput prepareRounded(const Compute& compute, const RowMaker& maker, size_t rows, size_t columns, Scratch& scratch);
+// Memory for rounded rows, which an epilogue is to fill.
+MatrixInput takeRounded(const Compute& compute, size_t rows, size_t columns, Scratch& scratch);
+
 struct MatmulJob {
   const WeightMatrix* weights;
   const float* bias;  // [outputs] or null
-  float* output;      // [rows, outputStride]; overwritten; must not overlap the input
+  float* output;      // [rows, outputStride]; must not overlap the input
   size_t outputStride;
+  Epilogue epilogue = Epilogue::Store;
+  // For Activate.
+  Activation activation = Activation::Silu;
+  const WeightMatrix* factor = nullptr;  // [outputs, inputs] like weights, both of types that use rounded input, or neither; or null
+  const float* factorBias = nullptr;     // [outputs] or null
+  uint8_t* rounded = nullptr;            // takeRounded(rows, outputs), or null
 };
 
 // All products share one input and run as one parallel loop over (job, panels, rows).

@@ -51,6 +51,10 @@ static constexpr size_t roundedBytes(RoundedInput form, size_t rows, size_t colu
 }
 static constexpr bool takesRounded(RoundedInput form, WeightType type) { return form == RoundedInput::Groups ? isQuantised(type) : type != WeightType::F32; }
 
+constexpr size_t kMatmulBlockRows = 256;
+// Rows that multiplyRounded takes at most.
+static constexpr size_t mostRounded(RoundedInput form) { return form == RoundedInput::Groups ? kMatmulBlockRows : 64; }
+
 // Some panels of one matrix times some rows.
 struct MatmulBlock {
   WeightType type;
@@ -58,15 +62,14 @@ struct MatmulBlock {
   const uint8_t* panels;
   size_t panelBytes;
   size_t outputs;          // from the first panel on; the last panel may be used in part
-  size_t rows;             // at most kMatmulBlockRows
+  size_t rows;             // at most kMatmulBlockRows, and mostRounded() where rounded
   const uint8_t* rounded;  // of the first row, which is the first of rowsTogether()
   const float* values;     // [rows, valueStride]
   size_t valueStride;
   const float* bias;  // [outputs] or null
-  float* output;      // [rows, outputStride]
+  float* output;      // [rows, outputStride]; products of bfloat16 write whole panels
   size_t outputStride;
 };
-constexpr size_t kMatmulBlockRows = 256;
 
 // Panels that a kernel takes at a time at most: blocks are best made of whole multiples. With 32 registers three panels by four rows balance loads and
 // products; types with two scales a group need registers for both halves, and float products take two panels.

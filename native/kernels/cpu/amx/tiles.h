@@ -1,7 +1,7 @@
-// The eight tile registers of AMX as the matrix products use them: up to four tiles of rows by one panel, or up to two by two.
-//   0 1 2 3   totals, float [rows][16 outputs]: of rows 0 to 3; or of rows 0 and panels 0 and 1, rows 1 and panels 0 and 1
+// The eight tile registers of AMX as the matrix products use them: up to four tiles of rows by one panel.
+//   0 1 2 3   totals, float [rows][16 outputs]
 //   4 5 7     activations, bfloat16 [rows][32 inputs]: 4 of rows 0 and, of four, 2; 5 of rows 1; 7 of the third or fourth, the last
-//   6 7       weights, bfloat16 [16 pairs of inputs][16 outputs][2]: of panel 0, and of panel 1
+//   6         weights, bfloat16 [16 pairs of inputs][16 outputs][2]
 // In assembly: compilers' intrinsics do not say which memory a tile load reads (g++ 12 moves stores past it, and takes ldtilecfg to read eight bytes).
 #pragma once
 #include <stddef.h>
@@ -27,18 +27,15 @@ class TileShape {
   TileShape& operator=(const TileShape&) = delete;
   ~TileShape() { asm volatile("tilerelease" ::); }
 
-  // For `tiles` tiles of rows by `panels` panels; the last tile has `last` rows, 1 to 16, the others all. A change clears all registers.
-  void set(size_t tiles, size_t panels, size_t last) {
-    const uint32_t key = static_cast<uint32_t>((tiles * 4 + panels) * 32 + last);
-    if (key == key_) return;
-    key_ = key;
+  // For `tiles` tiles of rows; the last one has `last` rows, 1 to 16, the others all. Clears all registers.
+  void set(size_t tiles, size_t last) {
     alignas(64) Configuration shape = {};
     shape.palette = 1;
     for (int tile = 0; tile < 8; tile++) {
       shape.rowBytes[tile] = kAmxRowBytes;
       shape.rows[tile] = kAmxRows;
     }
-    for (size_t p = 0; p < panels; p++) shape.rows[(tiles - 1) * panels + p] = static_cast<uint8_t>(last);
+    shape.rows[tiles - 1] = static_cast<uint8_t>(last);
     shape.rows[tiles > 2 ? 7 : tiles == 2 ? 5 : 4] = static_cast<uint8_t>(last);  // no other tile of rows is put there
     asm volatile("ldtilecfg %0" ::"m"(shape));
   }
@@ -50,7 +47,6 @@ class TileShape {
     uint8_t rows[16];
   };
   static_assert(sizeof(Configuration) == 64, "as the processor has it");
-  uint32_t key_ = 0;
 };
 
 }  // namespace spillway::SPILLWAY_ISA
