@@ -170,7 +170,7 @@ static void multiplyMany(const Unpacker& unpacker, const MatmulBlock& block, siz
 template <typename Unpacker>
 static void multiplyBlock(const MatmulBlock& block, uint8_t* workspace) {
   const Unpacker unpacker(block.inputs);
-  if (block.rows <= kFusedRows) return multiplyFused(unpacker, block);
+  if (takesFused(block.rows, block.inputs)) return multiplyFused(unpacker, block, workspace);
   const size_t panels = block.outputs / kPanelOutputs, partial = block.outputs % kPanelOutputs;
   uint8_t* buffer = workspace;
   float* partialTotals = reinterpret_cast<float*>(workspace + kAmxBufferBytes);
