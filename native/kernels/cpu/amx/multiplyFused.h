@@ -1,5 +1,5 @@
-// Products of one or two rows without tiles, with the bits that tdpbf16ps gives. Where there is so little to multiply a tile costs more than it saves: its weights go
-// through memory, and the processor takes its time to get the unit going.
+// Products of one or two rows without tiles, with the bits that tdpbf16ps gives: sixteen rows' worth of a tile register would be empty, and weights would go
+// through memory to get there.
 //
 // tdpbf16ps, of 32 inputs, for each output by itself (Intel SDM, volume 2; confirmed by native/tests): even inputs' products are added up from zero in order, by
 // fused multiply-adds; odd inputs' likewise; then even sums + odd sums, and that to the total. All of it in float32, rounded to nearest even, denormals

@@ -1,6 +1,6 @@
 // Products of rows in bfloat16 with weights of one type on AMX. Included by the files of this folder that divide the types among them.
 //
-// Up to 64 rows are multiplied with one panel at a time, weights being unpacked a little ahead: the processor then does both at once. More rows go 32 at a time
+// One and two rows go without tiles (multiplyFused.h). Up to 64 rows are multiplied with one panel at a time, weights being unpacked a little ahead: the processor then does both at once. More rows go 32 at a time
 // through two panels at a time. The first 32 unpack the weights as they go, into a buffer from which the others take them; inputs are cut into blocks, so that
 // the buffer and some rows' inputs stay in the nearest cache, and totals wait in the output meanwhile. An element's products are added up in order of inputs,
 // 32 at a time in the processor's own order, whatever the rows, panels and blocks.
