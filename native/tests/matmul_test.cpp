@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <random>
 
 #include "../runtime/Error.h"
 #include "../runtime/ThreadPool.h"
@@ -390,6 +392,46 @@ TEST(MatmulDenormals, AreZerosToAmx) {
   EXPECT_EQ(product(0x1p60f, denormal), 0.0f);
   EXPECT_EQ(product(normal, 0x1p60f), 0x1p-66f);
   EXPECT_EQ(product(0x1p60f, normal), 0x1p-66f);
+}
+
+// One and two rows are multiplied without tiles. Numbers of every exponent, denormals and zeros among them, so that products and sums underflow, cancel and
+// are rounded in every way; a NaN may be any.
+TEST(MatmulFewRows, HaveTheBitsOfTilesWhateverTheNumbers) {
+  if (!machineHas(InstructionSet::Amx)) GTEST_SKIP() << "this machine has no amx";
+  const uint32_t outputs = 40, inputs = 331;
+  std::mt19937 random(17);
+  // A sign, an exponent within `spread` of `middle`, a mantissa that often is short.
+  const auto drawn = [&](int middle, int spread) {
+    const int exponent = std::min(254, std::max(0, middle + static_cast<int>(random() % (2 * static_cast<unsigned>(spread) + 1)) - spread));
+    const uint32_t mantissa = (random() & 0x7f) >> (random() % 8) << 16;
+    return (random() & 1) << 31 | static_cast<uint32_t>(exponent) << 23 | mantissa;
+  };
+  size_t denormals = 0;
+  for (const int sum : {254, 127, 110, 250, 300})  // of the exponents of a product, the bias counted twice: around 127 products underflow
+    for (const int spread : {1, 12, 60}) {
+      std::vector<uint16_t> file(size_t{outputs} * inputs);
+      std::vector<float> values(size_t{19} * inputs);
+      for (uint16_t& bits : file) bits = static_cast<uint16_t>(drawn(sum / 2, spread) >> 16);
+      for (float& value : values) {
+        value = floatFromBits(drawn(sum - sum / 2, spread));
+        denormals += value != 0 && std::fabs(value) < 0x1p-126f;
+      }
+      const cases::PackedMatrix matrix = cases::packMatrix(WeightType::BF16, outputs, inputs, reinterpret_cast<const uint8_t*>(file.data()));
+      const auto run = [&](size_t first, size_t rows) {
+        return multiply(InstructionSet::Amx, 1, Precision::Default, {{&matrix.weights, nullptr}}, &values[first * inputs], rows, inputs)[0].output;
+      };
+      const std::vector<float> all = run(0, 19);
+      for (const size_t rows : {1, 2})
+        for (size_t first = 0; first + rows <= 19; first++) {
+          const std::vector<float> few = run(first, rows);
+          for (size_t i = 0; i < few.size(); i++) {
+            const float found = few[i], expected = all[first * outputs + i];
+            if (std::isnan(expected)) ASSERT_TRUE(std::isnan(found)) << "sum " << sum << ", spread " << spread;
+            else ASSERT_EQ(bitsOfFloat(found), bitsOfFloat(expected)) << found << " and " << expected << ", sum " << sum << ", spread " << spread;
+          }
+        }
+    }
+  EXPECT_GT(denormals, 0u);
 }
 
 TEST(MatmulErrors, AreTyped) {

@@ -1,6 +1,6 @@
 // Products of rows in bfloat16 with weights of one type on AMX. Included by the files of this folder that divide the types among them.
 //
-// Up to 64 rows meet one panel at a time. Weights are unpacked two tiles ahead, a quarter of a tile after each of the four products of another, so that the processor
+// One and two rows go without tiles (multiplyFused.h). Up to 64 rows meet one panel at a time. Weights are unpacked two tiles ahead, a quarter of a tile after each of the four products of another, so that the processor
 // does both at once: products alone take as long. What it has to wait for is rows that come from further away than the nearest cache. So inputs are cut into spans,
 // short enough for 64 rows' part of them to stay there while all panels pass by; totals wait in the output between spans.
 // An element's products are added up in order of inputs, 32 at a time in the processor's own order, whatever the rows, panels and spans.
@@ -135,7 +135,7 @@ static void multiplySpan(const Unpacker& unpacker, const MatmulBlock& block, con
 template <typename Unpacker>
 static void multiplyBlock(const MatmulBlock& block, uint8_t* workspace) {
   const Unpacker unpacker(block.inputs);
-  if (block.rows <= kFusedRows) return multiplyFused(unpacker, block);
+  if (takesFused(block.rows, block.inputs)) return multiplyFused(unpacker, block, workspace);
   const size_t inputTiles = tilesOf(block.inputs), spans = (inputTiles + kAmxSpanTiles - 1) / kAmxSpanTiles, partial = block.outputs % kPanelOutputs;
   const size_t rowTiles = (block.rows + kAmxRows - 1) / kAmxRows, last = block.rows - (rowTiles - 1) * kAmxRows;
   const AmxRows rows{block.rounded, inputTiles * kAmxTileBytes, last * kAmxRowBytes};
