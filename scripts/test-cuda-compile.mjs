@@ -128,6 +128,10 @@ const scratch = mkdtempSync(join(tmpdir(), 'spillway-cuda-'));
 const targets = options.architectures.split(',').map((number) => `-gencode=arch=compute_${number},code=sm_${number}`);
 const flags = ['-std=c++17', '-O3', '-fmad=false', '--expt-relaxed-constexpr', '-DSPILLWAY_HAS_CUDA', '-Xcompiler=-Wall,-Wextra', '-Werror=all-warnings', '-Xptxas=-v', ...targets];
 const queue = readdirSync(sources).filter((name) => name.endsWith('.cu'));
+// The model on a device is host code that calls CUDA's runtime: whether it compiles is all there is to say.
+const modelSources = join(root, 'native', 'model', 'gpu');
+const hostFlags = ['-std=c++17', '-DSPILLWAY_HAS_CUDA', '-DSPILLWAY_CUDA_RUNTIME', '-Xcompiler=-Wall,-Wextra,-Werror,-fsyntax-only'];
+const hostQueue = readdirSync(modelSources).filter((name) => name.endsWith('.cpp'));
 const usage = [];
 
 async function compileNext() {
@@ -135,6 +139,10 @@ async function compileNext() {
     const { status, output } = await run(nvcc, [...flags, '-c', join(sources, name), '-o', join(scratch, `${name}.o`)]);
     test(name, status === 0 ? undefined : `does not compile:\n${output}`);
     usage.push(...readUsage(output));
+  }
+  for (let name = hostQueue.shift(); name !== undefined; name = hostQueue.shift()) {
+    const { status, output } = await run(nvcc, [...hostFlags, '-c', join(modelSources, name), '-o', join(scratch, `${name}.o`)]);
+    test(name, status === 0 ? undefined : `does not compile:\n${output}`);
   }
 }
 

@@ -25,6 +25,8 @@ void setDevices(int count);
 // Whether cudaHostRegister pins what it is given.
 void setPinnable(bool pinnable);
 size_t registeredBytes();
+// Whether all streams have done what they were given.
+bool idle();
 // Forgets all queued work.
 void abandonStreams();
 

@@ -134,6 +134,10 @@ size_t registeredBytes() {
   for (const auto& [pointer, bytes] : registered) sum += bytes;
   return sum;
 }
+bool idle() {
+  const Lock lock(mutex);
+  return allIdle();
+}
 void abandonStreams() {
   for (const auto& stream : streams) stream->tasks.clear();
 }

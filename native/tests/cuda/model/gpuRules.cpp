@@ -76,6 +76,39 @@ TEST(GpuRules, ADeviceThatIsTooSmallOrNotThereIsSaidSo) {
 }
 #endif
 
+#if !defined(SPILLWAY_CUDA_RUNTIME)
+// Whoever waits for a task's event may rely on what it has done: on other streams, too.
+TEST(GpuRules, TasksEndWhenTheDeviceIsDone) {
+  const TinyStore store(smallSpec());
+  for (const bool pinnable : {true, false}) {
+    emulator::setPinnable(pinnable);
+    RuntimeOptions options = split(store, 0, 20000);
+    options.pages = 8;
+    options.spill = SpillOptions{"/tmp", 0, 0, 0, 1 << 20};
+    TinyRuntime tiny(std::move(options));
+    Runtime& runtime = tiny.runtime;
+    EXPECT_TRUE(emulator::idle());
+    const auto row = int32_t(runtime.createRow(rowOptions(randomTokens(30, 67, 1), 31)));
+    const uint32_t batch = runtime.createBatch({row, 0, 30, int32_t(HeadMode::Sample), 0, 2, -1}, {8, 0});  // on the device, in host memory
+    const uint32_t hidden = runtime.createHiddenStore(30, 7);
+    const auto done = [&](EventId event, const std::string& what) {
+      const Completion completion = tiny.await(event);
+      EXPECT_FALSE(completion.failed) << what << ": " << completion.message;
+      EXPECT_TRUE(emulator::idle()) << what << (pinnable ? "" : ", nothing pinned");
+    };
+    done(runtime.submitLoadWeight(0, 1, {}), "load_weight");
+    done(runtime.submitCompute(ComputePart::Embed, 0, batch, tiny.activations, {}), "embed");
+    done(runtime.submitCompute(ComputePart::Project, 0, batch, tiny.activations, {}, 1), "project");
+    done(runtime.submitCompute(ComputePart::Attend, 0, batch, tiny.activations, {}), "attend");
+    done(runtime.submitCompute(ComputePart::Finish, 0, batch, tiny.activations, {}, 1), "finish");
+    done(runtime.submitStoreActivation(hidden, tiny.activations, 30, {}), "store_activation");
+    done(runtime.submitLoadActivation(hidden, tiny.activations, 30, {}), "load_activation");
+    done(runtime.submitCompute(ComputePart::Head, 0, batch, tiny.activations, {}), "head");
+  }
+  emulator::setPinnable(true);
+}
+#endif
+
 TEST(GpuRules, SamplingFollowsItsParametersThereAsHere) {
   const TinyModel model(smallSpec());
   const std::vector<int32_t> text = randomTokens(9, 67, 8);
