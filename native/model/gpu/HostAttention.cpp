@@ -1,10 +1,9 @@
 #include "HostAttention.h"
 
-#include <algorithm>
-
 namespace spillway {
 
-HostAttention::HostAttention(const GpuPass& pass, const AttendingRuns& runs, size_t layer) : pass_(pass), runs_(runs), layer_(layer) {
+HostAttention::HostAttention(const GpuPass& pass, const AttendingRuns& runs, const AttendingRules& rules, size_t layer)
+    : pass_(pass), runs_(runs), rules_(rules), layer_(layer) {
   if (pass.hostPages.pages() == 0) return;
   const DecoderSpec& spec = pass.spec;
   const size_t tokens = pass.tokens();
@@ -31,11 +30,16 @@ void HostAttention::forRuns(Body body) const {
 void HostAttention::fetch() {
   const size_t queryWidth = pass_.spec.queryWidth(), keyWidth = pass_.spec.keyWidth();
   const Activations& activations = pass_.activations;
-  forRuns([&](size_t first, size_t tokens) {
-    pass_.link->download(queries_ + first * queryWidth, activations.queries + first * queryWidth, tokens * queryWidth * sizeof(float));
+  const auto fetchKeys = [&](size_t first, size_t tokens) {
     pass_.link->download(keys_ + first * keyWidth, activations.keys + first * keyWidth, tokens * keyWidth * sizeof(float));
     pass_.link->download(values_ + first * keyWidth, activations.values + first * keyWidth, tokens * keyWidth * sizeof(float));
+  };
+  forRuns([&](size_t first, size_t tokens) {
+    pass_.link->download(queries_ + first * queryWidth, activations.queries + first * queryWidth, tokens * queryWidth * sizeof(float));
+    fetchKeys(first, tokens);
   });
+  // The device attends for these, but their keys and values are to stay here.
+  for (const AttendingRun* run = runs_.begin(Attending::Lent); run != runs_.end(Attending::Lent); run++) fetchKeys(run->firstToken, run->tokens);
 }
 
 void HostAttention::attend() {
@@ -52,7 +56,7 @@ void HostAttention::attend() {
   placePages(pass, layer_);
   size_t rows = 0;
   for (const BatchRange& range : batch.ranges) {
-    const uint32_t firstKey = firstHostKey(range, pass_.layout().pageTokens), first = std::max(range.firstPosition, firstKey), end = range.firstPosition + range.tokens;
+    const uint32_t firstKey = firstHostKey(range, pass_.layout().pageTokens), first = firstHostQuery(batch, range, rules_), end = range.firstPosition + range.tokens;
     if (first >= end) continue;
     const size_t token = range.firstToken + (first - range.firstPosition);
     AttentionRow& row = batch.attentionRows[rows++];
@@ -60,6 +64,7 @@ void HostAttention::attend() {
     row.firstKey = firstKey;
     row.partials = partials_ + token * spec.heads * 2;
   }
+  if (rows == 0) return;
   const float* slopes = spec.position == PositionKind::Alibi ? spec.alibiSlopes.data() : nullptr;
   const AttentionShape shape{spec.heads, spec.attentionScale, spec.layerSpecs[layer_].window, slopes, spec.alibiRoundToBfloat16, pass_.keepKeys};
   spillway::attend(pass_.compute, pass_.layout(), shape, batch.attentionRows.data(), rows, width, width, pass_.host);

@@ -9,10 +9,10 @@ namespace spillway {
 class HostAttention {
  public:
   // Takes what it needs of both scratches; nothing where no page can be in host memory.
-  HostAttention(const GpuPass& pass, const AttendingRuns& runs, size_t layer);
+  HostAttention(const GpuPass& pass, const AttendingRuns& runs, const AttendingRules& rules, size_t layer);
 
   void fetch();    // returns when everything has come down
-  void attend();   // on the processor
+  void attend();   // on the processor, after storing the new keys and values there
   void send();     // to the device
 
   // Of all tokens of the batch; set for those that the processor attended for.
@@ -25,6 +25,7 @@ class HostAttention {
 
   const GpuPass& pass_;
   const AttendingRuns& runs_;
+  const AttendingRules& rules_;
   size_t layer_;
   float *queries_ = nullptr, *keys_ = nullptr, *values_ = nullptr;  // [tokens, ...]; queries become outputs
   float* partials_ = nullptr;                                       // [tokens, heads, 2]

@@ -11,32 +11,50 @@ struct Share {
   uint32_t begin, end;
 };
 
-Share shareOf(const BatchRange& range, uint32_t pageTokens, bool inRanges, Attending kind) {
-  const auto upTo = [&](uint64_t position) { return static_cast<uint32_t>(std::clamp<int64_t>(static_cast<int64_t>(position) - range.firstPosition, 0, range.tokens)); };
-  const uint32_t there = upTo(uint64_t(range.devicePages) * pageTokens), prompt = inRanges ? std::min(there, upTo(range.row->promptTokens)) : 0;
+uint32_t upTo(const BatchRange& range, uint64_t position) {
+  return static_cast<uint32_t>(std::clamp<int64_t>(static_cast<int64_t>(position) - range.firstPosition, 0, range.tokens));
+}
+
+// Where those end whose pages are lent, if there are any: they follow those on the device.
+uint64_t lentEnd(const Batch& batch, const BatchRange& range, const AttendingRules& rules) {
+  uint32_t page = range.devicePages;
+  while (page < range.pageCount && batch.pages[range.firstPage + page] >= 0) page++;  // what is behind one on disk is not lent
+  return std::min({uint64_t(page) * rules.pageTokens, uint64_t(range.row->promptTokens), uint64_t(rules.lentTokens)});
+}
+
+Share shareOf(const Batch& batch, const BatchRange& range, const AttendingRules& rules, Attending kind) {
+  const uint32_t there = upTo(range, firstHostKey(range, rules.pageTokens)), prompt = rules.inRanges ? std::min(there, upTo(range, range.row->promptTokens)) : 0;
+  const uint32_t host = firstHostQuery(batch, range, rules) - range.firstPosition;
   switch (kind) {
     case Attending::InRange: return {0, prompt};
     case Attending::ByItself: return {prompt, there};
-    case Attending::Split: return {range.devicePages == 0 ? range.tokens : there, range.tokens};
-    case Attending::OnHost: return {range.devicePages == 0 ? 0 : range.tokens, range.tokens};
+    case Attending::Split: return {range.devicePages == 0 ? range.tokens : host, range.tokens};
+    case Attending::OnHost: return {range.devicePages == 0 ? host : range.tokens, range.tokens};
+    case Attending::Lent: return {there, host};
   }
   return {0, 0};
 }
 
 }  // namespace
 
-AttendingRuns listAttendingRuns(const Batch& batch, uint32_t pageTokens, bool inRanges, AttendingRun* runs) {
+uint32_t firstHostQuery(const Batch& batch, const BatchRange& range, const AttendingRules& rules) {
+  const uint32_t there = upTo(range, firstHostKey(range, rules.pageTokens));
+  const uint32_t lent = rules.inRanges && rules.lentTokens != 0 ? upTo(range, lentEnd(batch, range, rules)) : 0;
+  return range.firstPosition + std::max(there, lent);
+}
+
+AttendingRuns listAttendingRuns(const Batch& batch, const AttendingRules& rules, AttendingRun* runs) {
   AttendingRuns found;
   for (size_t k = 0; k < kAttendings; k++) {
     const auto kind = static_cast<Attending>(k);
     found.of[k] = runs;
     size_t& count = found.count[k];
     for (const BatchRange& range : batch.ranges) {
-      const Share share = shareOf(range, pageTokens, inRanges, kind);
+      const Share share = shareOf(batch, range, rules, kind);
       if (share.begin >= share.end) continue;
       const AttendingRun run{range.firstToken + share.begin, share.end - share.begin};
       if (kind == Attending::InRange) found.longest = std::max(found.longest, run.tokens);
-      else if (count != 0 && runs[count - 1].firstToken + runs[count - 1].tokens == run.firstToken) {
+      else if (kind != Attending::Lent && count != 0 && runs[count - 1].firstToken + runs[count - 1].tokens == run.firstToken) {
         runs[count - 1].tokens += run.tokens;
         continue;
       }

@@ -18,8 +18,16 @@ enum class Attending : uint8_t {
   ByItself,  // likewise, a token by itself
   Split,     // its row's first keys are on the device, the last ones, its own among them, in host memory
   OnHost,    // all of them are in host memory
+  Lent,      // of a prompt, its page in host memory: as InRange, over copies of these pages that the device has for the time. Runs are of one row each
 };
-constexpr size_t kAttendings = 4;
+constexpr size_t kAttendings = 5;
+
+// What decides beside the token.
+struct AttendingRules {
+  uint32_t pageTokens;
+  bool inRanges;        // there is attention for ranges
+  uint32_t lentTokens;  // positions under this one may be lent; 0: none
+};
 
 struct AttendingRuns {
   const AttendingRun* of[kAttendings] = {};
@@ -31,10 +39,12 @@ struct AttendingRuns {
   size_t size(Attending kind) const { return count[static_cast<size_t>(kind)]; }
 };
 
-// A batch's runs, to `runs`: room for one a token. inRanges: whether there is attention for ranges.
-AttendingRuns listAttendingRuns(const Batch& batch, uint32_t pageTokens, bool inRanges, AttendingRun* runs);
+// A batch's runs, to `runs`: room for one a token.
+AttendingRuns listAttendingRuns(const Batch& batch, const AttendingRules& rules, AttendingRun* runs);
 
 // The position that the row's keys in host memory begin at, if it has any.
 inline uint32_t firstHostKey(const BatchRange& range, uint32_t pageTokens) { return range.devicePages * pageTokens; }
+// The first of the range's positions that the processor attends for; the range's end if there is none.
+uint32_t firstHostQuery(const Batch& batch, const BatchRange& range, const AttendingRules& rules);
 
 }  // namespace spillway

@@ -92,6 +92,26 @@ TEST(GpuCacheRules, ARowsBitsDoNotDependOnCompanyWithOtherPlaces) {
   });
 }
 
+// Prompts over pages that are lent to the device are as good as over its own: the same bits, since the pages' bytes are the same.
+TEST(GpuCacheRules, PromptsInHostMemoryHaveTheBitsOfThoseOnTheDevice) {
+  for (const uint32_t window : {0u, 21u}) {
+    DecoderSpec spec = smallSpec();
+    spec.layerSpecs[1].window = window;
+    const TinyModel model(spec);
+    const std::vector<int32_t> text = randomTokens(kTokens, 67, 3);
+    RuntimeOptions options = onBoth(model.options());
+    options.precision = Precision::Default;
+    options.cacheType = CacheType::F16;
+    const std::vector<float> there = score(options, text, 3, kTokens, kTokens);
+    for (const uint32_t onDevice : {0u, 1u, 2u}) {
+      for (const uint32_t chunk : {kTokens, 13u}) {
+        expectSameBits(score(options, text, onDevice, chunk, kTokens), there, std::to_string(onDevice) + " pages on the device, chunks of " + std::to_string(chunk));
+      }
+      expectNear(score(options, text, onDevice, 13, 25), there, 1e-2f, "the rest by the processor");
+    }
+  }
+}
+
 TEST(GpuCacheRules, QuantisedPagesAndSparseAttentionAreForTheHost) {
   const TinyModel model(smallSpec());
   const std::vector<int32_t> text = randomTokens(kTokens, 67, 3);

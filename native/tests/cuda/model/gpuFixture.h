@@ -21,6 +21,18 @@ inline RuntimeOptions onGpu(RuntimeOptions options, uint64_t memoryBytes = uint6
   return options;
 }
 
+// What is taken of the device's memory, by its own count; a real one counts in large pieces, and other processes may use it, too.
+inline uint64_t takenBytes() {
+  size_t free = 0, total = 0;
+  cuda::check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+  return total - free;
+}
+#if defined(SPILLWAY_CUDA_RUNTIME)
+constexpr uint64_t kCountedBytes = uint64_t(4) << 20;
+#else
+constexpr uint64_t kCountedBytes = 0;
+#endif
+
 // The first `deviceBytes` of each layer on the device, the next `hostBytes` in host memory, the rest in the store.
 inline RuntimeOptions split(const TinyStore& store, uint64_t deviceBytes, uint64_t hostBytes) {
   RuntimeOptions options = onGpu(store.options(hostBytes));
