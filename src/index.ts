@@ -2,7 +2,7 @@
 
 // Engine
 export { Engine, type Perplexity, type RowSource } from './Engine.js';
-export type { EngineOptions } from './EngineOptions.js';
+export type { EngineOptions, EngineShares } from './EngineOptions.js';
 export type { EnginePlan } from './engine/EnginePlan.js';
 export type { ExpectedRows } from './ExpectedRows.js';
 export type { RunCorrections } from './engine/corrections/RunCorrections.js';

@@ -91,10 +91,13 @@ describe('PagePool', () => {
     );
   });
 
-  test('rows of different ages share memory at their average, rows of one age at their peak', () => {
+  test.each<[string, () => PagePool]>([
+    ['memory', () => new PagePool(1280, 4)],
+    ['the GPU', () => new PagePool(0, 4, undefined, { pages: 1280, share: 1 })],
+  ])('rows of different ages share %s at their average, rows of one age at their peak', (_, open) => {
     const [prompt, decoded] = [32, 96];
     const mostAtOnce = (blocks: boolean): { most: number; average: number } => {
-      const pool = new PagePool(1280, 4);
+      const pool = open();
       const run = pool.openRun({ rowsPerSlot: 128, tokensPerSquare: 128 * 32, staggered: !blocks });
       const live: { pages: RowPages; next: number }[] = [];
       let [most, sum] = [0, 0];

@@ -20,7 +20,8 @@ async function counted(name: ScheduleName, shape: UniformRows, placement: Placem
     rows: Array.from({ length: rows }, () => ({ promptTokens: shape.promptTokens, newTokens: shape.newTokens })),
     schedule: SCHEDULES[name],
     placement,
-    pages: rows * (shape.promptTokens + shape.newTokens),
+    // Room for all rows at once on every tier, however their pages are rounded.
+    pages: 10 * rows * (shape.promptTokens + shape.newTokens + 4),
     pageTokens: 1,
     window: 8,
     ahead: rows,
