@@ -70,13 +70,7 @@ TEST(Company, ChangesNoBitOfALlama) { checkIndependence(smallSpec()); }
 
 TEST(Company, ChangesNoBitOfAMixture) { checkIndependence(mixtureSpec(6, 3)); }
 
-TEST(Company, ChangesNoBitOfAWindowedSandwich) {
-  DecoderSpec spec = smallSpec();
-  spec.residual = Residual::Sandwich;
-  spec.qkNorm = true;
-  spec.layerSpecs[1].window = 6;
-  checkIndependence(spec);
-}
+TEST(Company, ChangesNoBitOfAWindowedSandwich) { checkIndependence(windowedSandwichSpec()); }
 
 }  // namespace
 }  // namespace spillway

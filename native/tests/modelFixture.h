@@ -49,6 +49,15 @@ inline DecoderSpec mixtureSpec(uint32_t experts, uint32_t expertsPerToken) {
   return spec;
 }
 
+// Norms around each block and of queries and keys; the second layer sees six tokens.
+inline DecoderSpec windowedSandwichSpec() {
+  DecoderSpec spec = smallSpec();
+  spec.residual = Residual::Sandwich;
+  spec.qkNorm = true;
+  spec.layerSpecs[1].window = 6;
+  return spec;
+}
+
 class TinyModel {
  public:
   explicit TinyModel(const DecoderSpec& spec, bool optional = true, unsigned seed = 1) : spec(spec), random_(seed), optional_(optional) {

@@ -74,13 +74,7 @@ TEST(GpuCompany, ChangesNoBitOfALlama) {
 
 TEST(GpuCompany, ChangesNoBitOfAMixture) { checkIndependence(mixtureSpec(6, 3)); }
 
-TEST(GpuCompany, ChangesNoBitOfAWindowedSandwich) {
-  DecoderSpec spec = smallSpec();
-  spec.residual = Residual::Sandwich;
-  spec.qkNorm = true;
-  spec.layerSpecs[1].window = 6;
-  checkIndependence(spec);
-}
+TEST(GpuCompany, ChangesNoBitOfAWindowedSandwich) { checkIndependence(windowedSandwichSpec()); }
 
 }  // namespace
 }  // namespace spillway
