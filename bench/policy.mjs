@@ -24,7 +24,7 @@ const PROCESS_BYTES = 240 * MIB;
 /** Where disk, products or memory are faster just after a run than just before, or slower, by more than this, the run was of no one machine: it is made again. */
 const SAME_SPEED = 1.2;
 /** So often at most. */
-const ATTEMPTS = 3;
+const ATTEMPTS = 2;
 /** How often the chosen plan and the best of its grid run in turn, each, after both have run once. */
 const REPEATS = 2;
 /** Rows that a run has at least and at most. */

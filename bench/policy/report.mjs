@@ -96,7 +96,7 @@ function againInWords(runs) {
   if (again + unsteady === 0) return [];
   const { median: middle, ninetieth } = errorsOf(attempts);
   return [
-    `The speed of the disk (where a run used it), of products and of memory was measured just before and just after each run. ${again} attempts during which one of them changed by more than a fifth were made again, at most twice a run; `
+    `The speed of the disk (where a run used it), of products and of memory was measured just before and just after each run. ${again} attempts during which one of them changed by more than a fifth were made again, at most once a run; `
     + `${unsteady} runs stand although it changed at the last attempt too. With all attempts counted the median error is ${(100 * middle).toFixed(1)}%, the 90th percentile ${(100 * ninetieth).toFixed(1)}%.`, '',
   ];
 }

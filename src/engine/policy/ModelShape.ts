@@ -11,8 +11,8 @@ export interface ModelShape {
   readonly feedForwardSize: number;
   /** Matrices of a feed-forward block: 2 plain, 3 gated. */
   readonly feedForwardMatrices: 2 | 3;
-  /** Both branches of a layer read its input, so that a further hidden state is kept (GPT-NeoX, Falcon). */
-  readonly parallelBranches: boolean;
+  /** How a layer's two blocks are summed: what is kept beside them depends on it. */
+  readonly residual: DecoderSpec['residual'];
   readonly experts?: { readonly count: number; readonly perToken: number } | undefined;
   readonly heads: number;
   readonly kvHeads: number;
@@ -90,7 +90,7 @@ function sizes(decoder: DecoderSpec, name: string, weightType: WeightType): Mode
   return {
     name, layers, hiddenSize, feedForwardSize, heads, kvHeads, headDim, vocabularySize, contextTokens, weightType,
     feedForwardMatrices: feedForward.kind === 'plain' ? 2 : 3,
-    parallelBranches: decoder.residual === 'parallel',
+    residual: decoder.residual,
     experts: feedForward.experts,
     rotaryElements: position.kind === 'rotary' ? position.tables.length * position.dims : 0,
     layerWeightBytes: 0,
