@@ -1,3 +1,4 @@
+import { pageSweeps } from './memory/AdmissionPace.js';
 import { placePages, type CacheRules } from './memory/rowPlacement.js';
 import type { PlacementShares } from './policy/Placement.js';
 import type { PlanRequest } from './policy/PlanRequest.js';
@@ -28,15 +29,18 @@ export interface CachePages {
   readonly rules: CacheRules;
 }
 
-/**
- * Rows that the memory for the cache holds beside each other, 1 at least: at their full length, or, where freed places are taken at once, at the length that
- * they have on average, since rows are admitted at the pace at which others end. Pure.
- */
-export function rowsInMemory({ pages, gpuPages = 0, rules }: CachePages, schedule: ScheduleName, { promptTokens, newTokens }: Pick<Workload, 'promptTokens' | 'newTokens'>): number {
-  const tokens = promptTokens + (schedule === 'diagonal' ? newTokens / 2 : newTokens);
-  const { gpu, memory } = placePages(Math.ceil(tokens), rules);
+/** Rows that the memory for the cache holds beside each other at their full length, 1 at least. Pure. */
+export function rowsInMemory({ pages, gpuPages = 0, rules }: CachePages, { promptTokens, newTokens }: Pick<Workload, 'promptTokens' | 'newTokens'>): number {
+  const { gpu, memory } = placePages(promptTokens + newTokens, rules);
   const rows = Math.min(memory > 0 ? pages / memory : Infinity, gpu > 0 ? gpuPages / gpu : Infinity);
   return Math.max(1, Math.floor(rows));
+}
+
+/** Rows a sweep that a diagonal block lets in where not all of its places have memory at full length: as `AdmissionPace` does. Pure. */
+export function admittedPerSweep({ pages, gpuPages = 0, rules }: CachePages, { promptTokens, newTokens }: Pick<Workload, 'promptTokens' | 'newTokens'>): number {
+  const positions = promptTokens + newTokens - 1;
+  const { gpu, memory } = pageSweeps({ promptTokens, positions }, placePages(positions, rules), rules.pageTokens);
+  return Math.min(memory > 0 ? pages / memory : Infinity, gpu > 0 ? gpuPages / gpu : Infinity);
 }
 
 /** Schedules by the names that they give themselves. */
@@ -46,7 +50,7 @@ export function scheduleNamed(name: string): ScheduleName | undefined {
 
 /**
  * Predicts a run by its policy and the rows that came, so that the model can be held to account. Pure.
- * @param cache fewer rows share a pass than the policy says where no more fit
+ * @param cache where it has no room for all of a block's places, fewer rows share a pass, or, in a diagonal block, rows come in one by one
  * @returns undefined for schedules that the model does not know, and where nothing was generated
  */
 export function predictRun(
@@ -61,9 +65,10 @@ export function predictRun(
   const { contextTokens } = request.shape;
   const answer = Math.min(contextTokens, Math.max(1, Math.round(newTokens / rows)));
   const workload = { promptTokens: Math.max(1, Math.min(Math.round(promptTokens / rows), contextTokens + 1 - answer)), newTokens: answer, rows };
-  const fitting = cache ? Math.ceil(rowsInMemory(cache, name, workload) / block.batches) : Infinity;
-  const policy: Policy = { ...block, schedule: name, batchSize: Math.min(block.batchSize, fitting) };
-  const predicted = predict({ ...request, workload }, policy);
+  const fitting = cache ? rowsInMemory(cache, workload) : Infinity;
+  const paced = name === 'diagonal' && cache !== undefined && fitting < Math.min(rows, block.batchSize * block.batches);
+  const policy: Policy = { ...block, schedule: name, batchSize: paced ? block.batchSize : Math.min(block.batchSize, Math.ceil(fitting / block.batches)) };
+  const predicted = predict({ ...request, workload: paced ? { ...workload, admittedPerSweep: admittedPerSweep(cache, workload) } : workload }, policy);
   return { ...predicted, memoryBytes: { ...predicted.memoryBytes, cpu: predicted.memoryBytes.cpu - missingBytes(request, policy, workload, cache) }, workload };
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { predictRun, rowsInMemory, type CachePages } from '../../src/engine/predictRun.js';
+import { admittedPerSweep, predictRun, rowsInMemory, type CachePages } from '../../src/engine/predictRun.js';
 import { requireKnownShape } from '../../src/engine/policy/knownShapes.js';
 import { CPU_MACHINE } from './policy/support/hardware.js';
 
@@ -7,14 +7,19 @@ const pages = (count: number, diskShare = 0): CachePages => ({ pages: count, rul
 const inMemory = { gpu: 0, cpu: 1, disk: 0 };
 const block = { batchSize: 32, batches: 2, weights: inMemory, cache: inMemory, activations: inMemory, compressWeights: 'none', compressCache: 'none', cpuAttention: true } as const;
 
-describe('rows that the cache holds beside each other', () => {
-  test('are counted at their full length, or at their average one where places are taken at once', () => {
-    const workload = { promptTokens: 64, newTokens: 64 };
-    expect(rowsInMemory(pages(40), 'zigzag', workload)).toBe(10);
-    expect(rowsInMemory(pages(40), 'diagonal', workload)).toBe(13);
+describe('rows that the cache holds', () => {
+  const workload = { promptTokens: 64, newTokens: 64 };
+
+  test('beside each other are counted at their full length', () => {
+    expect(rowsInMemory(pages(40), workload)).toBe(10);
     // Half of the pages are on disk: of four pages two.
-    expect(rowsInMemory(pages(40, 0.5), 'zigzag', workload)).toBe(20);
-    expect(rowsInMemory(pages(1), 'row', workload)).toBe(1);
+    expect(rowsInMemory(pages(40, 0.5), workload)).toBe(20);
+    expect(rowsInMemory(pages(1), workload)).toBe(1);
+  });
+
+  test('come in at the pace at which pages are given back', () => {
+    // Of 127 positions two pages at first and four in the end: 63 sweeps of three and a half, and one sweep each of two and of four.
+    expect(admittedPerSweep(pages(453), workload)).toBeCloseTo(2);
   });
 });
 
@@ -31,11 +36,19 @@ describe('a run that has been', () => {
     expect(free?.workload).toEqual({ promptTokens: 64, newTokens: 64, rows: 256 });
   });
 
+  test('takes longer where memory lets rows in one by one', () => {
+    const seconds = (cache?: CachePages): number => predictRun(request, { ...block, batches: 1 }, 'diagonal', totals, cache)?.wallSeconds ?? NaN;
+    expect(seconds(pages(128))).toBe(seconds());
+    // Where nearly all places have memory rows share it at their average, and it costs nothing.
+    expect(seconds(pages(120)) / seconds()).toBeCloseTo(1, 1);
+    expect(seconds(pages(40)) / seconds()).toBeGreaterThan(1.5);
+  });
+
   test('takes no more pages than there are: rows of all ages share them', () => {
     const of = (cache?: CachePages): number => predictRun(request, { ...block, batches: 1 }, 'diagonal', totals, cache)?.memoryBytes.cpu ?? NaN;
     const pageBytes = 32 * 24 * 2 * 2048 * 2;
-    // Twenty rows of 80 tokens on average share 50 pages, as which they would be 80 at their full length.
-    expect(of(pages(80)) - of(pages(50))).toBe(30 * pageBytes);
+    // 32 rows would take 128 pages at their full length.
+    expect(of(pages(128)) - of(pages(50))).toBe(78 * pageBytes);
     expect(of(pages(1000))).toBe(of());
   });
 

@@ -119,8 +119,9 @@ function emptyLoad(): Load {
 }
 
 /** The squares of one slot for `count` rows, a sweep each. */
-function sweepsOf(count: number, { promptTokens: s, newTokens: n }: Workload, block: BlockChoice, refill: boolean): Load[] {
+function sweepsOf(count: number, { promptTokens: s, newTokens: n, admittedPerSweep = Infinity }: Workload, block: BlockChoice, refill: boolean): Load[] {
   const sweeps: Load[] = [];
+  const pace = admittedPerSweep / slotsOf(block);
   const capacity = Math.max(tokensPerSquareOf(block), block.batchSize);
   // Rows that end at a sweep: how many, known when their prompt ends.
   const ends = new Map<number, number>();
@@ -128,10 +129,12 @@ function sweepsOf(count: number, { promptTokens: s, newTokens: n }: Workload, bl
   let [queued, offset] = [0, 0]; // rows in place whose prompt is not done; tokens of the first one that are
   let [decoding, keys] = [0, 0]; // rows that decode, and the keys that they look at in the next sweep
   let free = block.batchSize;
+  let due = Math.max(1, pace); // rows that the pace lets in by now
   let started = false;
   while (waiting > 0 || queued > 0 || decoding > 0) {
     if (refill || !started || (queued === 0 && decoding === 0)) {
-      const come = Math.min(waiting, free);
+      const come = Math.min(waiting, free, Math.floor(due));
+      due += pace - come;
       waiting -= come;
       free -= come;
       queued += come;
