@@ -8,7 +8,8 @@ import { SimulatedDevice } from './engine/execution/SimulatedDevice.js';
 import type { TaskEvent } from './engine/execution/Task.js';
 import { movement, withCpuAttention, type Movement } from './engine/memory/movement.js';
 import { PagePool } from './engine/memory/PagePool.js';
-import { placePages, type PageCounts } from './engine/memory/rowPlacement.js';
+import { total } from './engine/memory/pageCounts.js';
+import { placePages } from './engine/memory/rowPlacement.js';
 import type { BlockSetting } from './engine/policy/CostModel.js';
 import { tokensPerSquareOf, type Policy } from './engine/policy/Policy.js';
 import { settingOf } from './engine/policy/predict.js';
@@ -104,10 +105,6 @@ function cacheBytes({ gpu, capacity, disk, used, peakUsed }: PagePool, pageBytes
   const tiers = { 'gpu cache': [gpu.pages, used.gpu, peakUsed.gpu], 'cpu cache': [capacity, used.memory, peakUsed.memory], 'disk cache': [disk.pages, used.disk, peakUsed.disk] } as const;
   return Object.fromEntries(Object.entries(tiers).filter(([, [pages]]) => pages > 0).map(([tier, [pages, now, most]]) =>
     [tier, { capacityBytes: pages * pageBytes, usedBytes: now * pageBytes, peakBytes: most * pageBytes }]));
-}
-
-function total({ gpu, memory, disk }: PageCounts): number {
-  return gpu + memory + disk;
 }
 
 function note({ task, timing }: TaskEvent, seen: { first: number; last: number; tasks: number; queues: Record<string, number> }): void {

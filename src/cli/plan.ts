@@ -115,7 +115,6 @@ async function simulate(flags: PlanCommandFlags, request: PlanRequest, policy: P
   }
 }
 
-/** A size, or 0 for a tier that is not to be used. */
 /** What a cap on the process leaves for a plan. GPU machines and the papers' models count in capacities of tiers: there it is what it is. */
 function capped(cpuMemory: number, { memory }: PlanRequest['hardware'], costModel: PlanCommandFlags['costModel']): number {
   return memory.gpuBytes > 0 || costModel !== 'spillway' ? cpuMemory : Math.max(1, cpuMemory - PROCESS_BYTES);

@@ -1,4 +1,4 @@
-import { NO_PAGES, PAGE_TIERS, plus, type PageTier } from './pageCounts.js';
+import { NO_PAGES, PAGE_TIERS, plus, total, type PageTier } from './pageCounts.js';
 import { heldPages, type PageCounts, type RowLengths } from './rowPlacement.js';
 
 /** A row as the forecast sees it. */
@@ -71,7 +71,7 @@ export class GrowthForecast {
     let begun = Math.ceil(Math.max(next, Math.min(promptTokens, positions), 1) / this.pageTokens);
     let held = heldPages(placement, begun);
     this.change(0, held, sign);
-    const pages = placement.gpu + placement.memory + placement.disk;
+    const pages = total(placement);
     for (; begun < pages; begun++) {
       // Position p is computed in sweep (earliest + p - promptTokens + 1), counted from 1.
       const sweep = earliest + begun * this.pageTokens - promptTokens;

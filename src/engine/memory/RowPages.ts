@@ -1,5 +1,5 @@
 import type { PageList } from './PageList.js';
-import { plus, type PageTier } from './pageCounts.js';
+import { plus, total, type PageTier } from './pageCounts.js';
 import { heldPages, type PageCounts, type RowLengths } from './rowPlacement.js';
 
 /** The page table of a row, as devices read it. It grows while the row does. */
@@ -84,7 +84,6 @@ export class RowPages implements PageTable {
   }
 
   private begun(end: number): number {
-    const { gpu, memory, disk } = this.placement;
-    return Math.min(gpu + memory + disk, Math.max(1, Math.ceil(end / this.pageTokens)));
+    return Math.min(total(this.placement), Math.max(1, Math.ceil(end / this.pageTokens)));
   }
 }

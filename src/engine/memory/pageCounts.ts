@@ -15,6 +15,11 @@ export function plus(a: PageCounts, b: PageCounts, times = 1): PageCounts {
   return { gpu: a.gpu + times * b.gpu, memory: a.memory + times * b.memory, disk: a.disk + times * b.disk };
 }
 
+/** On all tiers. Pure. */
+export function total({ gpu, memory, disk }: PageCounts): number {
+  return gpu + memory + disk;
+}
+
 /** Whether no tier has to hold more than it can. Pure. */
 export function within(pages: PageCounts, capacity: PageCounts): boolean {
   return pages.gpu <= capacity.gpu && pages.memory <= capacity.memory && pages.disk <= capacity.disk;

@@ -1,4 +1,4 @@
-import { within, type PageCounts } from './pageCounts.js';
+import { total, within, type PageCounts } from './pageCounts.js';
 
 export type { PageCounts };
 
@@ -47,6 +47,6 @@ export function heldPages({ gpu, memory, disk }: PageCounts, begun: number): Pag
 export function longestRow(capacity: PageCounts, rules: CacheRules): number {
   const fits = (pages: number): boolean => within(placePages(pages * rules.pageTokens, rules), capacity);
   let pages = 0;
-  for (let step = 2 ** Math.ceil(Math.log2(capacity.gpu + capacity.memory + capacity.disk + 1)); step >= 1; step /= 2) if (fits(pages + step)) pages += step;
+  for (let step = 2 ** Math.ceil(Math.log2(total(capacity) + 1)); step >= 1; step /= 2) if (fits(pages + step)) pages += step;
   return pages * rules.pageTokens;
 }
