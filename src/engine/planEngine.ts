@@ -156,9 +156,10 @@ function searched(given: EngineOptions, settings: Settings, first: PlanRequest):
   const search = (request: PlanRequest): RankedPlan | undefined => (shares ? chooseBlock(request, shares) : bestPlan(request));
   let request = first;
   let best = search(request);
-  if (best === undefined || best.policy.weights.disk > 0 || best.policy.cache.disk > 0) {
+  const cpuBytes = leftBytes(settings, PLANNED_BYTES);
+  if ((best === undefined || best.policy.weights.disk > 0 || best.policy.cache.disk > 0) && cpuBytes > first.hardware.memory.cpuBytes) {
     // Memory is scarce, and what a search takes of it is known by now.
-    request = { ...first, hardware: { ...first.hardware, memory: { ...first.hardware.memory, cpuBytes: Math.max(first.hardware.memory.cpuBytes, leftBytes(settings, PLANNED_BYTES)) } } };
+    request = { ...first, hardware: { ...first.hardware, memory: { ...first.hardware.memory, cpuBytes } } };
     best = search(request);
   }
   if (best === undefined) return undefined;

@@ -4,7 +4,6 @@ import type { PlacementShares } from './policy/Placement.js';
 import type { PlanRequest } from './policy/PlanRequest.js';
 import { SCHEDULE_NAMES, type BlockChoice, type Policy, type ScheduleName } from './policy/Policy.js';
 import { predict, type Prediction } from './policy/predict.js';
-import { sizesOf } from './policy/spillway/sizes.js';
 import type { Workload } from './policy/Workload.js';
 
 /** What the cost model says of a run that has been: the object `predicted` of `--stats`. */
@@ -37,10 +36,9 @@ export function rowsInMemory({ pages, gpuPages = 0, rules }: CachePages, { promp
 }
 
 /** Rows a sweep that a diagonal block lets in where not all of its places have memory at full length: as `AdmissionPace` does. Pure. */
-export function admittedPerSweep({ pages, gpuPages = 0, rules }: CachePages, { promptTokens, newTokens }: Pick<Workload, 'promptTokens' | 'newTokens'>): number {
+export function admittedPerSweep({ pages, rules }: Pick<CachePages, 'pages' | 'rules'>, { promptTokens, newTokens }: Pick<Workload, 'promptTokens' | 'newTokens'>): number {
   const positions = promptTokens + newTokens - 1;
-  const { gpu, memory } = pageSweeps({ promptTokens, positions }, placePages(positions, rules), rules.pageTokens);
-  return Math.min(memory > 0 ? pages / memory : Infinity, gpu > 0 ? gpuPages / gpu : Infinity);
+  return pages / pageSweeps({ promptTokens, positions }, placePages(positions, rules), rules.pageTokens).memory;
 }
 
 /** Schedules by the names that they give themselves. */
@@ -66,16 +64,10 @@ export function predictRun(
   const answer = Math.min(contextTokens, Math.max(1, Math.round(newTokens / rows)));
   const workload = { promptTokens: Math.max(1, Math.min(Math.round(promptTokens / rows), contextTokens + 1 - answer)), newTokens: answer, rows };
   const fitting = cache ? rowsInMemory(cache, workload) : Infinity;
-  const paced = name === 'diagonal' && cache !== undefined && fitting < Math.min(rows, block.batchSize * block.batches);
+  // Of a cache on three tiers the model knows shares alone.
+  const shared = cache?.gpuPages === undefined ? cache : undefined;
+  const paced = name === 'diagonal' && shared !== undefined && fitting < Math.min(rows, block.batchSize * block.batches);
   const policy: Policy = { ...block, schedule: name, batchSize: paced ? block.batchSize : Math.min(block.batchSize, Math.ceil(fitting / block.batches)) };
-  const predicted = predict({ ...request, workload: paced ? { ...workload, admittedPerSweep: admittedPerSweep(cache, workload) } : workload }, policy);
-  return { ...predicted, memoryBytes: { ...predicted.memoryBytes, cpu: predicted.memoryBytes.cpu - missingBytes(request, policy, workload, cache) }, workload };
-}
-
-/** What rows would take at their full lengths beyond the pages that there are: rows of all ages share these. */
-function missingBytes({ shape }: PlanRequest, policy: Policy, workload: Workload, cache: CachePages | undefined): number {
-  if (cache === undefined) return 0;
-  const { rows = Infinity, promptTokens, newTokens } = workload;
-  const pages = Math.min(rows, policy.batchSize * policy.batches) * placePages(promptTokens + newTokens - 1, cache.rules).memory;
-  return Math.max(0, pages - cache.pages) * sizesOf({ shape, workload, block: policy }).pageBytes;
+  const asItCame = { ...workload, cachePages: shared?.pages, ...(paced && { admittedPerSweep: admittedPerSweep(shared, workload) }) };
+  return { ...predict({ ...request, workload: asItCame }, policy), workload };
 }

@@ -50,6 +50,13 @@ describe('a run that has been', () => {
     // 32 rows would take 128 pages at their full length.
     expect(of(pages(128)) - of(pages(50))).toBe(78 * pageBytes);
     expect(of(pages(1000))).toBe(of());
+    // And it fits where so many pages do, though rows at their full length would not.
+    const { fits, memoryBytes } = predictRun(request, { ...block, batches: 1 }, 'diagonal', totals, pages(50)) ?? { fits: false, memoryBytes: { cpu: NaN } };
+    expect(fits).toBe(true);
+    const memory = { ...CPU_MACHINE.memory, cpuBytes: (memoryBytes.cpu + of(pages(128))) / 2 / CPU_MACHINE.usableFraction };
+    const small = { ...request, hardware: { ...CPU_MACHINE, memory } };
+    expect(predictRun(small, { ...block, batches: 1 }, 'diagonal', totals, pages(50))?.fits).toBe(true);
+    expect(predictRun(small, { ...block, batches: 1 }, 'diagonal', totals, pages(128))?.fits).toBe(false);
   });
 
   test('has no prediction where the schedule is unknown or nothing came', () => {

@@ -6,6 +6,8 @@ export interface Workload {
   readonly newTokens: number;
   /** How many there are. Default: without end, which is to say whole blocks of them. */
   readonly rows?: number | undefined;
+  /** Pages of the KV cache in memory, where rows at their full length would take more: rows of all ages share them. Default: as many as they would take. */
+  readonly cachePages?: number | undefined;
   /** Rows that come in a sweep at most, where memory sets the pace of a diagonal block (memory/AdmissionPace). Default: as many as there are places. */
   readonly admittedPerSweep?: number | undefined;
 }

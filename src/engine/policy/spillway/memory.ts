@@ -32,7 +32,7 @@ export function memoryTerms(setting: BlockSetting, sizes: Sizes, liveRows: numbe
   return setting.hardware.memory.gpuBytes > 0 ? withGpu(setting, sizes, liveRows, charges) : onCpu(setting, sizes, liveRows, charges, at);
 }
 
-function onCpu({ hardware, shape, block }: BlockSetting, sizes: Sizes, liveRows: number, { streams, spills }: Charges, at: PlacementVector | undefined): MemoryTerm[] {
+function onCpu({ hardware, shape, workload: { cachePages = Infinity }, block }: BlockSetting, sizes: Sizes, liveRows: number, { streams, spills }: Charges, at: PlacementVector | undefined): MemoryTerm[] {
   const { layerWeightBytes: w, globalWeightBytes, tokenActivationBytes, rowPages, pageBytes } = sizes;
   const { layers: l } = shape;
   const slots = slotsOf(block);
@@ -52,7 +52,7 @@ function onCpu({ hardware, shape, block }: BlockSetting, sizes: Sizes, liveRows:
   const staging = SPILL_BUFFERS * block.batchSize * (slotBytes / l);
   const hiddenOnDisk = hiddenSpills ? RUNS * slots * blocks((tokens - keptTokens) * tokenActivationBytes) : 0;
   if (diskPages !== undefined) {
-    const cache = liveRows * (rowPages - diskPages) * pageBytes + staging * diskPages;
+    const cache = Math.min(liveRows * (rowPages - diskPages), cachePages) * pageBytes + staging * diskPages;
     return [
       { tier: 'cpu', when: 'run', bytes: { ...weights, constant: fixed + cache } },
       { tier: 'disk', when: 'run', bytes: { constant: store + hiddenOnDisk + liveRows * diskPages * slotBytes } },
