@@ -1,5 +1,6 @@
 // Reads from disk by back end, request size and requests in flight; writes; checksums. The file is removed at the end.
 //   disk [folder=.] [MiB=512, at most 1024] [seconds a line=0.6]
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -96,6 +97,28 @@ void measureSmallPages(const std::string& path, uint64_t bytes, double seconds, 
   }
 }
 
+// Layers of a small model, into two buffers: of small pages that lie here and there, as in memory that has been in use for long, and as Arena gives them.
+// In turn, for disks change their speed.
+void measureMemoryPages(const std::string& path, uint64_t bytes, double seconds) {
+  constexpr size_t kLayer = size_t{2160} << 10, kPage = 4096;
+  Arena huge(2 * kLayer, "the benchmark"), small(2 * kLayer, "the benchmark"), others(2 * kLayer, "the benchmark");
+#ifdef MADV_NOHUGEPAGE
+  for (const Arena* arena : {&small, &others}) madvise(arena->data(), arena->bytes(), MADV_NOHUGEPAGE);
+#endif
+  for (size_t i = 0; i < 2 * kLayer / kPage; i++) {
+    const size_t page = i * 7 % (2 * kLayer / kPage) * kPage;
+    small.data()[page] = others.data()[page] = 1;
+  }
+  DirectFile file(path);
+  for (int round = 0; round < 3; round++) {
+    for (const Arena* arena : {&small, &huge}) {
+      size_t call = 0;
+      measure(arena == &huge ? "read layers of 2160 KiB into huge pages" : "read layers of 2160 KiB into small pages", bytes, kLayer, seconds,
+              [&](uint64_t offset) { file.read(offset, kLayer, arena->data() + call++ % 2 * kLayer); });
+    }
+  }
+}
+
 void measureWrites(const std::string& path, uint64_t bytes, double seconds, const uint8_t* memory) {
   for (const bool direct : {true, false}) {
     for (const IoBackend backend : {IoBackend::Ring, IoBackend::Threads}) {
@@ -147,6 +170,7 @@ int main(int argc, char** argv) {
     measureWrites(path, bytes, seconds, arena.data());
     measureReads(path, bytes, seconds, arena.data());
     measureSmallPages(path, bytes, seconds, arena.data());
+    measureMemoryPages(path, bytes, seconds);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;

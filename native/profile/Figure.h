@@ -18,7 +18,7 @@ struct Figure {
   // rows                           values times the operations that a layer has beside products: norm, rounding, activation function, rotation, sum
   // sample-greedy, sample-top-p    logits
   // task                           tasks through a queue, each with the parallel loops of a layer's part and nothing in them
-  // disk-read, disk-write          bytes; disk-read-pages: scattered 64 KiB pages
+  // disk-read, disk-write          bytes; disk-read-pages: scattered 64 KiB pages; disk-read-layers: `requestBytes` are waited for together
   std::string what;
   std::string kind;            // f32, f16, q8, q4: of weights, or of the cache
   std::string instructionSet;  // what it ran on

@@ -5,11 +5,6 @@
 
 namespace spillway {
 
-void Samples::add(const Samples& others, double factor) {
-  for (const double seconds : others.seconds_) seconds_.push_back(seconds * factor);
-  for (const double seconds : others.disturbed_) disturbed_.push_back(seconds * factor);
-}
-
 std::vector<double> Samples::used() const {
   std::vector<double> all = seconds_;
   if (all.size() < kEnough) all.insert(all.end(), disturbed_.begin(), disturbed_.end());

@@ -12,8 +12,6 @@ class Samples {
   // disturbed: the system took a thread away meanwhile, to give its processor to somebody else. Such samples are passed over as long as there are
   // kEnough others.
   void add(double seconds, bool disturbed = false) { (disturbed ? disturbed_ : seconds_).push_back(seconds); }
-  // Another's, each times the factor.
-  void add(const Samples& others, double factor);
   size_t count() const { return used().size(); }  // of those that are not passed over
   double median() const { return quantile(0.5); }  // 0 without samples
   // Half the interquartile range over the median; 0 with fewer than two.

@@ -19,29 +19,50 @@ namespace {
 
 constexpr double kSeconds = 0.08;        // a round, for the engine's own requests
 constexpr double kOtherSeconds = 0.03;   // for others
+constexpr double kSpeedSeconds = 0.2;    // where only the disk's speed is looked at
 constexpr double kMostWriteSeconds = 1;  // for the first filling: slow disks are read in what there was time to write
-constexpr size_t kMostCall = size_t{32} << 20;  // bytes that one call moves: about a layer
+constexpr size_t kLargeLayer = size_t{16} << 20;  // bytes that one call moves
+constexpr size_t kSmallLayer = size_t{2176} << 10;  // no whole number of requests, as layers are; the next layer's do not begin before the last of these has come
 constexpr size_t kPage = size_t{64} << 10;
 constexpr uint64_t kUnit = uint64_t{1} << 20;
 constexpr uint64_t kLeastBytes = 16 * kUnit;
 const DirectOptions kEngines;  // how the engine reads and writes
 
+enum class What { Read, ReadSmallLayers, ReadPages, Write };  // pages are scattered; else it is one range after another
+
 struct Way {
-  bool writing;
-  bool pages;  // scattered ones; else one range after another
+  What what;
   size_t requestBytes;
   unsigned depth;
 };
 const Way kWays[] = {
-    {false, false, kEngines.requestBytes, kEngines.depth}, {true, false, kEngines.requestBytes, kEngines.depth}, {false, true, kEngines.requestBytes, kEngines.depth},
-    {false, false, size_t{128} << 10, 1},                  {false, false, size_t{128} << 10, 8},                  {false, false, size_t{1} << 20, 1},
-    {false, false, size_t{1} << 20, 32},                   {false, false, size_t{4} << 20, 4},                    {true, false, size_t{128} << 10, 8},
-    {true, false, size_t{1} << 20, 1},
+    {What::Read, kEngines.requestBytes, kEngines.depth},
+    {What::ReadSmallLayers, kEngines.requestBytes, kEngines.depth},
+    {What::Write, kEngines.requestBytes, kEngines.depth},
+    {What::ReadPages, kEngines.requestBytes, kEngines.depth},
+    {What::Read, size_t{128} << 10, 1},
+    {What::Read, size_t{128} << 10, 8},
+    {What::Read, size_t{1} << 20, 1},
+    {What::Read, size_t{1} << 20, 32},
+    {What::Read, size_t{4} << 20, 4},
+    {What::Write, size_t{128} << 10, 8},
+    {What::Write, size_t{1} << 20, 1},
 };
 
-// The first way is how the engine reads.
+const char* nameOf(What what) {
+  switch (what) {
+    case What::Read: return "disk-read";
+    case What::ReadSmallLayers: return "disk-read-layers";
+    case What::ReadPages: return "disk-read-pages";
+    case What::Write: break;
+  }
+  return "disk-write";
+}
+
+// Seconds a byte, of all bytes over all of the time: a disk that stalls now and then costs runs their mean, which medians of calls would not show.
+// The first way is how the engine reads; ways that were not measured are 0.
 struct Round {
-  Samples ways[std::size(kWays)];
+  double ways[std::size(kWays)] = {};
 };
 
 class DiskMeasurement final : public Measurement {
@@ -56,7 +77,7 @@ class DiskMeasurement final : public Measurement {
       const bool speedOnly = bench.options().speedOnly;
       if (!speedOnly) fillMemory(bench);  // the others used it meanwhile
       Round& round = rounds_.emplace_back();
-      for (size_t way = 0; way < (speedOnly ? 1 : std::size(kWays)); way++) takeSamples(bench, kWays[way], round.ways[way]);
+      for (size_t way = 0; way < (speedOnly ? 1 : std::size(kWays)); way++) round.ways[way] = secondsPerByte(bench, kWays[way]);
     } catch (const Error& error) {
       if (error.code() != ErrorCode::File) throw;
       giveUp(error.what());
@@ -69,15 +90,17 @@ class DiskMeasurement final : public Measurement {
       return;
     }
     Samples usual;
-    for (const Round& round : rounds_) usual.add(round.ways[0], 1);
+    for (const Round& round : rounds_) usual.add(round.ways[0]);
     for (size_t way = 0; way < std::size(kWays); way++) {
       // Disks that are shared change their speed from round to round: how ways of asking compare is taken from within rounds.
       Samples samples;
-      for (const Round& round : rounds_) samples.add(round.ways[way], way == 0 ? 1 : usual.median() / round.ways[0].median());
+      for (const Round& round : rounds_)
+        if (round.ways[way] > 0) samples.add(round.ways[way] * (way == 0 ? 1 : usual.median() / round.ways[0]));
       if (samples.count() == 0) continue;
       Figure figure;
-      figure.what = kWays[way].pages ? "disk-read-pages" : kWays[way].writing ? "disk-write" : "disk-read";
-      figure.requestBytes = kWays[way].pages ? kPage : kWays[way].requestBytes;
+      const What what = kWays[way].what;
+      figure.what = nameOf(what);
+      figure.requestBytes = what == What::ReadPages ? kPage : what == What::ReadSmallLayers ? kSmallLayer : kWays[way].requestBytes;
       figure.depth = kWays[way].depth;
       samples.describe(figure);
       into.figures.push_back(figure);
@@ -101,14 +124,14 @@ class DiskMeasurement final : public Measurement {
     if (bytes_ < kLeastBytes)
       return giveUp(options.diskFolder + ": found " + std::to_string(space.available) + " bytes free, of which a quarter may be used, and " + std::to_string(options.diskBytes) +
                     " allowed; expected " + std::to_string(kLeastBytes) + " to measure with");
-    call_ = std::min<size_t>({kMostCall, static_cast<size_t>(bytes_ / 8), bench.memoryBytes() / kUnit * kUnit});
+    call_ = std::min<size_t>({kLargeLayer, static_cast<size_t>(bytes_ / 4 / kUnit * kUnit), bench.memoryBytes() / 2 / kUnit * kUnit});
     file_ = std::make_unique<SpillFile>(options.diskFolder, bytes_);
     fillMemory(bench);
     const double begin = monotonicSeconds();
     uint64_t written = 0;
     while (written + call_ <= bytes_ && (written < kLeastBytes || monotonicSeconds() - begin < kMostWriteSeconds)) {
       bench.check();
-      file_->file().write(written, call_, memory(bench));  // not a sample: fresh blocks take longer, and a spill file's are used again and again
+      file_->file().write(written, call_, memory(bench, call_));  // not a sample: fresh blocks take longer, and a spill file's are used again and again
       written += call_;
     }
     bytes_ = written;  // whole calls
@@ -125,44 +148,52 @@ class DiskMeasurement final : public Measurement {
     }
   }
 
-  // For the next call: other memory than for the last one, as with layers, so that none of it is in a cache.
-  uint8_t* memory(Workbench& bench) {
-    if (at_ + call_ > bench.memoryBytes()) at_ = 0;
-    return bench.memory() + std::exchange(at_, at_ + call_);
+  // Two buffers in turn, as layers have them. It matters: what is read into memory that was written a moment ago comes slower on some machines.
+  uint8_t* memory(Workbench& bench, size_t bytes) {
+    second_ = !second_;
+    return bench.memory() + (second_ ? bytes : 0);
   }
 
-  void takeSamples(Workbench& bench, const Way& way, Samples& samples) {
+  double secondsPerByte(Workbench& bench, const Way& way) {
     const bool engines = way.requestBytes == kEngines.requestBytes && way.depth == kEngines.depth;
     DirectOptions options;
     options.requestBytes = way.requestBytes;
     options.depth = way.depth;
     const std::unique_ptr<IoQueue> queue = engines ? nullptr : makeIoQueue(file_->file().backend(), way.depth, nullptr);
+    const size_t call = way.what == What::ReadSmallLayers ? std::min(kSmallLayer, call_) : call_;
     std::vector<DirectFile::ReadRange> ranges;
-    bench.sample(samples, engines ? kSeconds : kOtherSeconds, 2, [&] {
+    double seconds = 0;
+    uint64_t moved = 0;
+    const double end = monotonicSeconds() + (bench.options().speedOnly ? kSpeedSeconds : engines ? kSeconds : kOtherSeconds) * bench.options().budget;
+    do {
+      bench.check();
       ranges.clear();
-      if (way.pages) {
-        uint8_t* to = memory(bench);
-        for (size_t i = 0; i < call_ / kPage; i++) {
+      uint8_t* to = memory(bench, call);
+      if (way.what == What::ReadPages) {
+        for (size_t i = 0; i < call / kPage; i++) {
           random_ = random_ * 6364136223846793005u + 1442695040888963407u;
           ranges.push_back({(random_ >> 33) % (bytes_ / kPage) * kPage, kPage, to + i * kPage});
         }
       } else {
-        ranges.push_back({next_, call_, memory(bench)});
-        next_ = (next_ + call_) % bytes_;
+        if (next_ + call > bytes_) next_ = 0;
+        ranges.push_back({next_, call, to});
+        next_ += call;
       }
-      return timed([&] { move(way, options, queue.get(), ranges); }) / static_cast<double>(call_);
-    });
+      seconds += timed([&] { move(way, options, queue.get(), ranges); });
+      moved += call;
+    } while (monotonicSeconds() < end);
+    return seconds / static_cast<double>(moved);
   }
 
   void move(const Way& way, const DirectOptions& options, IoQueue* queue, const std::vector<DirectFile::ReadRange>& ranges) {
     DirectFile& file = file_->file();
     if (queue == nullptr) {
-      if (way.writing) file.write(ranges[0].offset, ranges[0].bytes, ranges[0].destination);
+      if (way.what == What::Write) file.write(ranges[0].offset, ranges[0].bytes, ranges[0].destination);
       else file.read(ranges.data(), ranges.size());
       return;
     }
     std::atomic<bool> direct{file.direct()};
-    Transfer transfer({file.descriptor(), way.writing, direct, options}, *queue, ranges.data(), ranges.size());
+    Transfer transfer({file.descriptor(), way.what == What::Write, direct, options}, *queue, ranges.data(), ranges.size());
     const Transfer::Failure failure = transfer.run();
     if (failure.failed) throw FileError(file.path(), "offset " + std::to_string(failure.offset), "error " + std::to_string(failure.error), "bytes that were written before");
   }
@@ -170,7 +201,7 @@ class DiskMeasurement final : public Measurement {
   std::unique_ptr<SpillFile> file_;
   uint64_t bytes_ = 0;
   size_t call_ = 0;
-  size_t at_ = 0;  // in the memory
+  bool second_ = false;  // of the two buffers
   uint64_t next_ = 0;
   uint64_t random_ = 1;
   std::string reason_;  // why there are no figures

@@ -60,6 +60,16 @@ TEST(Arena, IsZeroAlignedAndMovable) {
   EXPECT_EQ(Arena(0, "nothing").data(), nullptr);
 }
 
+TEST(Arena, LargeOnesBeginWhereAHugePageDoes) {
+  constexpr size_t kHugePage = size_t(2) << 20;
+  for (const size_t bytes : {kHugePage, kHugePage + 1, 3 * kHugePage - 4097}) {
+    Arena arena(bytes, "a test");
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(arena.data()) % kHugePage, 0u) << bytes;
+    std::memset(arena.data(), 1, bytes);
+    EXPECT_EQ(arena.data()[bytes - 1], 1);
+  }
+}
+
 TEST(Arena, RefusesTheImpossibleByName) {
   try {
     Arena(size_t(1) << 62, "the moon");

@@ -59,7 +59,7 @@ export interface MachineFigures {
 export interface MachineFigure {
   readonly what:
     | 'memory-read' | 'memory-copy' | 'matmul' | 'attention-prefill' | 'attention-decode' | 'attention-short' | 'cache-store' | 'rows' | 'sample-greedy' | 'sample-top-p' | 'task'
-    | 'disk-read' | 'disk-read-pages' | 'disk-write';
+    | 'disk-read' | 'disk-read-layers' | 'disk-read-pages' | 'disk-write';
   /** f32, f16, q8 or q4: of weights, or of the cache. */
   readonly kind: string;
   readonly instructionSet: string;

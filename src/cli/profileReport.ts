@@ -35,7 +35,7 @@ export function describeProfile(profile: HardwareProfile, seconds: number): stri
     ['measured in', `${seconds.toFixed(1)} s`],
   ];
   const requests = diskRequests.map(({ operation, requestBytes, depth, bytesPerSecond }) => [
-    operation === 'readPages' ? 'read, scattered pages' : operation, formatBytes(requestBytes), String(depth), `${formatRate(bytesPerSecond)}B/s`, spreadOf(`diskRequests.${operation}.${requestBytes}.${depth}`),
+    OPERATION_WORDS[operation], formatBytes(requestBytes), String(depth), `${formatRate(bytesPerSecond)}B/s`, spreadOf(`diskRequests.${operation}.${requestBytes}.${depth}`),
   ]);
   return [
     formatTable(head),
@@ -44,6 +44,8 @@ export function describeProfile(profile: HardwareProfile, seconds: number): stri
     ...(requests.length > 0 ? [formatTable([['disk', 'request', 'in flight', 'median', 'spread'], ...requests])] : []),
   ].join('\n');
 }
+
+const OPERATION_WORDS = { read: 'read', readLayers: 'read, a layer at a time', readPages: 'read, scattered pages', write: 'write' } as const;
 
 /** Products by weights and rows: the main set on all threads and on one, then the other sets. */
 function productTable(cpu: HardwareProfile['cpu'], spreadOf: (path: string) => string): string {

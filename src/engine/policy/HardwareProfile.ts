@@ -70,9 +70,13 @@ const computeSchema = z.strictObject({
   otherInstructionSets: z.array(otherSchema).max(16).optional(),
 });
 
+export const DISK_OPERATIONS = ['read', 'readLayers', 'readPages', 'write'] as const;
+export type DiskOperation = (typeof DISK_OPERATIONS)[number];
+
 /** One way of asking a disk for data. */
 const diskRequestsSchema = z.strictObject({
-  operation: z.enum(['read', 'readPages', 'write']),
+  operation: z.enum(DISK_OPERATIONS),
+  /** Of one request; `readLayers`: of all the requests for a layer, for the last of which the next layer's wait. */
   requestBytes: positive,
   /** Requests in flight. */
   depth: z.int().min(1).max(65_536),

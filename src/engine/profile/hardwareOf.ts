@@ -1,6 +1,6 @@
 import type { MachineFigure, MachineFigures } from '../../bindings/Addon.js';
 import { NativeError } from '../../errors/NativeError.js';
-import { CACHE_KINDS, LONG_INPUTS, MATMUL_WEIGHTS, type ComputeProfile, type HardwareProfile, type OtherCompute } from '../policy/HardwareProfile.js';
+import { CACHE_KINDS, LONG_INPUTS, MATMUL_WEIGHTS, type ComputeProfile, type DiskOperation, type HardwareProfile, type OtherCompute } from '../policy/HardwareProfile.js';
 
 type Draft = Pick<HardwareProfile, 'format' | 'name' | 'description' | 'machine' | 'memory' | 'links' | 'cpu'> & Partial<HardwareProfile>;
 
@@ -75,9 +75,9 @@ export function hardwareOf({ figures, leftOut }: MachineFigures, machine: Hardwa
   const links = read && write
     ? { diskReadBytesPerSecond: take('links.diskReadBytesPerSecond', read), diskWriteBytesPerSecond: take('links.diskWriteBytesPerSecond', write) }
     : {};
-  const operations = { 'disk-read': 'read', 'disk-read-pages': 'readPages', 'disk-write': 'write' } as const;
+  const operations = { 'disk-read': 'read', 'disk-read-layers': 'readLayers', 'disk-read-pages': 'readPages', 'disk-write': 'write' } as const;
   const diskRequests = figures.flatMap((figure) => {
-    const operation = (operations as Partial<Record<MachineFigure['what'], 'read' | 'readPages' | 'write'>>)[figure.what];
+    const operation = (operations as Partial<Record<MachineFigure['what'], DiskOperation>>)[figure.what];
     if (operation === undefined) return [];
     const { requestBytes, depth } = figure;
     return [{ operation, requestBytes, depth, bytesPerSecond: take(`diskRequests.${operation}.${requestBytes}.${depth}`, figure) }];

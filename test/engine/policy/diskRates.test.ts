@@ -1,10 +1,11 @@
 import { expect, test } from '@jest/globals';
+import type { DiskOperation } from '../../../src/engine/policy/HardwareProfile.js';
 import { diskRates } from '../../../src/engine/policy/spillway/diskRates.js';
 
 const links = { diskReadBytesPerSecond: 2e9, diskWriteBytesPerSecond: 1e9 };
 /** A request takes 10 µs, and a byte half a nanosecond. */
 const rate = (requestBytes: number): number => requestBytes / (10e-6 + requestBytes * 0.5e-9);
-const measured = (operation: 'read' | 'readPages' | 'write', requestBytes: number, depth = 8): { operation: typeof operation; requestBytes: number; depth: number; bytesPerSecond: number } =>
+const measured = (operation: DiskOperation, requestBytes: number, depth = 8): { operation: typeof operation; requestBytes: number; depth: number; bytesPerSecond: number } =>
   ({ operation, requestBytes, depth, bytesPerSecond: rate(requestBytes) });
 
 test('small pages cost what requests do beside their bytes', () => {
@@ -16,6 +17,19 @@ test('small pages cost what requests do beside their bytes', () => {
 test('no page is faster than a block, and where one size was measured all are alike', () => {
   expect(diskRates({ links, diskRequests: [measured('read', 2 ** 20), measured('write', 2 ** 17), measured('write', 2 ** 20)] }, { layerBytes: 2 ** 25, pageBytes: 2 ** 24 })).toMatchObject({ readPages: 2e9, writePages: 1e9 });
   expect(diskRates({ links: {} }, { layerBytes: 2 ** 25, pageBytes: 4096 })).toEqual({ read: Infinity, write: Infinity, readPages: Infinity, writePages: Infinity });
+});
+
+test('small layers wait for their last request; from 16 MiB on that is no more than measured', () => {
+  const large = 2e9;
+  const small = 1e9; // of 2 MiB: 2.1 ms, of which 14 MiB more take 6.3 ms
+  const diskRequests = [{ operation: 'readLayers' as const, requestBytes: 2 ** 21, depth: 8, bytesPerSecond: small }, measured('read', 2 ** 17), measured('readPages', 65_536)];
+  const of = (layerBytes: number): number => diskRates({ links, diskRequests }, { layerBytes, pageBytes: 65_536 }).read;
+  expect(of(2 ** 21)).toBeCloseTo(small, 0);
+  expect(of(2 ** 24)).toBeCloseTo(large, 0);
+  expect(of(2 ** 20)).toBeLessThan(0.7 * small);
+  expect(of(2 ** 23)).toBeGreaterThan(1.5 * small);
+  expect(of(2 ** 30)).toBe(large);
+  expect(diskRates({ links, diskRequests: [measured('readLayers', 2 ** 21, 1)] }, { layerBytes: 2 ** 21, pageBytes: 4096 }).read).toBe(large);
 });
 
 test('what runs taught of large layers is not said of small ones, which wait for their last request', () => {

@@ -1,5 +1,5 @@
 import { readKind } from '../corrections/workKinds.js';
-import type { HardwareProfile } from '../HardwareProfile.js';
+import type { DiskOperation, HardwareProfile } from '../HardwareProfile.js';
 
 /** Bytes a second of what goes to a disk and comes from it. */
 export interface DiskRates {
@@ -13,26 +13,37 @@ export interface DiskRates {
 
 /** How the engine asks: so many requests in flight. */
 const DEPTH = 8;
+/** What `diskReadBytesPerSecond` is measured with (native/profile/measureDisk.cpp): layers of so many bytes wait for their last request rarely enough. */
+const LARGE_LAYER_BYTES = 2 ** 24;
+
+interface Point {
+  readonly requestBytes: number;
+  readonly bytesPerSecond: number;
+}
 
 /**
- * Rates for layers of `layerBytes` and pages of `pageBytes` (of one layer): what a request costs beside its bytes is taken from two measured sizes of requests. Where only one was measured, pages are
- * as fast as blocks. What runs taught of each is in them.
+ * Rates for layers of `layerBytes` and pages of `pageBytes` (of one layer): what a request, or a layer, costs beside its bytes is taken from two measured sizes. Where only one was measured, pages and
+ * small layers are as fast as large ones. What runs taught of each is in them.
  */
 export function diskRates({ links, diskRequests = [], corrections = {} }: Pick<HardwareProfile, 'links' | 'diskRequests' | 'corrections'>, { layerBytes, pageBytes }: { readonly layerBytes: number; readonly pageBytes: number }): DiskRates {
   const { diskReadBytesPerSecond: read = Infinity, diskWriteBytesPerSecond: write = Infinity } = links;
-  const small = (operations: readonly string[], block: number): number => {
-    const measured = diskRequests.filter(({ operation, depth }) => operations.includes(operation) && depth === DEPTH).sort((a, b) => a.requestBytes - b.requestBytes);
-    const [least, most] = [measured[0], measured.at(-1)];
-    if (least === undefined || most === undefined || least.requestBytes === most.requestBytes) return block;
-    // Seconds a request: some to begin with, the rest by bytes.
-    const [first, last] = [least, most].map(({ requestBytes, bytesPerSecond }) => requestBytes / bytesPerSecond) as [number, number];
-    const perByte = Math.max(0, (last - first) / (most.requestBytes - least.requestBytes));
-    const beside = Math.max(0, first - least.requestBytes * perByte);
-    return Math.min(block, pageBytes / (beside + pageBytes * perByte));
-  };
+  const measured = (...operations: readonly DiskOperation[]): readonly Point[] => diskRequests.filter(({ operation, depth }) => operations.includes(operation) && depth === DEPTH);
   const corrected = (kind: string, rate: number): number => rate / (corrections[kind] ?? 1);
+  const layers = [...measured('readLayers'), { requestBytes: LARGE_LAYER_BYTES, bytesPerSecond: read }];
   return {
-    read: corrected(readKind(layerBytes), read), write: corrected('disk.write', write),
-    readPages: corrected('disk.readPages', small(['read', 'readPages'], read)), writePages: corrected('disk.writePages', small(['write'], write)),
+    read: corrected(readKind(layerBytes), rateOf(layerBytes, layers, read)), write: corrected('disk.write', write),
+    readPages: corrected('disk.readPages', rateOf(pageBytes, measured('read', 'readPages'), read)),
+    writePages: corrected('disk.writePages', rateOf(pageBytes, measured('write'), write)),
   };
+}
+
+/** By the smallest and the largest of the measured sizes: some seconds to begin with, the rest by bytes. Never more than `most`. */
+function rateOf(bytes: number, points: readonly Point[], most: number): number {
+  const sorted = [...points].sort((a, b) => a.requestBytes - b.requestBytes);
+  const [small, large] = [sorted[0], sorted.at(-1)];
+  if (small === undefined || large === undefined || small.requestBytes === large.requestBytes) return most;
+  const [first, last] = [small, large].map(({ requestBytes, bytesPerSecond }) => requestBytes / bytesPerSecond) as [number, number];
+  const perByte = Math.max(0, (last - first) / (large.requestBytes - small.requestBytes));
+  const beside = Math.max(0, first - small.requestBytes * perByte);
+  return Math.min(most, bytes / (beside + bytes * perByte));
 }
