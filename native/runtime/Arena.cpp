@@ -46,8 +46,8 @@ Arena::Arena(size_t bytes, const char* what) : bytes_(bytes) {
   }
   data_ = static_cast<uint8_t*>(block);
 #ifdef MADV_HUGEPAGE
-  // Fewer TLB misses, and direct reads that come in one piece: a disk is up to twice as slow to fill hundreds of small pages (docs/architecture.md).
-  // Only a wish: systems need not have huge pages to give.
+  // Fewer TLB misses, and direct reads that come in one piece: a disk takes up to twice as long to fill hundreds of
+  // small pages that lie scattered (native/bench/disk.cpp). Only a wish: systems need not have huge pages to give.
   if (huge) madvise(block, bytes, MADV_HUGEPAGE);
 #endif
 }
