@@ -31,7 +31,7 @@ const kernels = {
   addScaledKernel: { threads: 256, registers: 16 },
   attendPartKernel: { threads: 128, registers: 128 },
   attendRangesKernel: { threads: 128, registers: 232 },
-  dequantisePagesKernel: { threads: 256, registers: 40 },
+  dequantisePagesKernel: { threads: 128, registers: 128 },
   embedKernel: { threads: 256, registers: 48 },
   gatherRowsKernel: { threads: 256, registers: 40 },
   layerNormKernel: { threads: 256, registers: 48 },
@@ -39,12 +39,12 @@ const kernels = {
   multiplyFloatKernel: { threads: 256, registers: 80 },
   multiplyKernel: { threads: 128, registers: 128 },
   prepareRowsKernel: { threads: 256, registers: 48 },
-  quantisePagesKernel: { threads: 256, registers: 40 },
   rmsNormKernel: { threads: 256, registers: 48 },
   rotateKernel: { threads: 256, registers: 40 },
   sampleTokensKernel: { threads: 512, registers: 64 },
   scaleKernel: { threads: 256, registers: 40 },
   scatterScaledRowsKernel: { threads: 256, registers: 40 },
+  storeQuantisedTokensKernel: { threads: 128, registers: 48 },
   storeTokensKernel: { threads: 128, registers: 40 },
 };
 const registersOfMultiprocessor = 65536;

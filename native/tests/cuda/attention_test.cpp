@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "../../kernels/cuda/QuantisedPages.h"
+
 #include "../attention_fixture.h"
 #include "fixture.h"
 
@@ -22,8 +24,11 @@ class RowsOnDevice {
         table.push_back(pages.back().get());
       }
       tables.emplace_back(table);
+      if (isQuantised(c.layout.type)) addHalves(table.size());
     }
   }
+  // Of what attendRanges() takes.
+  CacheLayout rangeLayout() const { return isQuantised(case_.layout.type) ? plainLayout(case_.layout) : case_.layout; }
   std::vector<uint8_t> page(size_t index) const { return pages[index].values(); }
 
   // Outputs of tokens [first, first + count) of each row, rows one after another.
@@ -41,7 +46,8 @@ class RowsOnDevice {
       spans.push_back({static_cast<uint32_t>(tokens.size()), part.count});
       longest = std::max(longest, part.count);
       last = std::max(last, part.first + part.count - 1);
-      for (uint32_t i = 0; i < part.count; i++) tokens.push_back({tables[part.row].get(), part.first + i});
+      const auto* table = ranges && isQuantised(case_.layout.type) ? halves[part.row].get() : tables[part.row].get();
+      for (uint32_t i = 0; i < part.count; i++) tokens.push_back({table, part.first + i});
       const auto from = rows[part.row].queries.begin() + static_cast<long>(part.first * width);
       queries.insert(queries.end(), from, from + static_cast<long>(part.count * width));
     }
@@ -52,7 +58,7 @@ class RowsOnDevice {
     float* to = inPlace ? in.get() : out.get();
     if (ranges) {
       const DeviceArray<AttentionRange> rangeArray(spans);
-      attendRanges(testStream(), case_.layout, shape, tokenArray.get(), rangeArray.get(), spans.size(), longest, in.get(), width, to, width);
+      attendRanges(testStream(), rangeLayout(), shape, tokenArray.get(), rangeArray.get(), spans.size(), longest, in.get(), width, to, width);
       check(cudaStreamSynchronize(testStream()), "synchronize");
     } else {
       const uint32_t partCount = attentionParts(last);
@@ -65,9 +71,24 @@ class RowsOnDevice {
   }
 
  private:
+  // Of the row that was added last: its pages as halves.
+  void addHalves(size_t count) {
+    std::vector<const uint8_t*> table;
+    std::vector<uint8_t*> targets;
+    for (size_t i = 0; i < count; i++) {
+      pages.emplace_back(cachePageBytes(rangeLayout()));
+      table.push_back(pages.back().get());
+      targets.push_back(pages.back().get());
+    }
+    halves.emplace_back(table);
+    const DeviceArray<uint8_t*> to(targets);
+    dequantisePages(testStream(), case_.layout, tables.back().get(), to.get(), count);
+    check(cudaStreamSynchronize(testStream()), "synchronize");
+  }
+
   AttentionCase case_;
   std::vector<DeviceArray<uint8_t>> pages;
-  std::vector<DeviceArray<const uint8_t*>> tables;
+  std::vector<DeviceArray<const uint8_t*>> tables, halves;
 };
 
 std::vector<float> slice(const std::vector<float>& all, size_t first, size_t count) { return {all.begin() + static_cast<long>(first), all.begin() + static_cast<long>(first + count)}; }
@@ -78,6 +99,9 @@ const AttentionCase kCases[] = {
     {{CacheType::F16, 1, 32, 48}, 11, 20, false, false}, {{CacheType::F16, 2, 80, 32}, 4, 0, true, false},   {{CacheType::F16, 1, 64, 16}, 2, 0, true, true},
     {{CacheType::F16, 1, 256, 32}, 3, 33, true, false},  {{CacheType::F16, 1, 10, 16}, 3, 0, false, false},  {{CacheType::F16, 1, 512, 16}, 1, 0, false, false},
     {{CacheType::F32, 2, 48, 32}, 4, 0, false, false},   {{CacheType::F32, 1, 300, 16}, 2, 17, false, false}, {{CacheType::F32, 1, 33, 64}, 1, 0, true, false},
+    {{CacheType::Q8, 2, 64, 32}, 2, 0, false, false},    {{CacheType::Q4, 2, 64, 32}, 2, 0, false, false},   {{CacheType::Q8, 1, 128, 48}, 11, 20, false, false},
+    {{CacheType::Q4, 1, 128, 16}, 11, 0, true, true},    {{CacheType::Q8, 1, 10, 16}, 3, 0, false, false},   {{CacheType::Q4, 2, 80, 32}, 4, 0, true, false},
+    {{CacheType::Q4, 1, 300, 16}, 2, 17, false, false},  {{CacheType::Q8, 1, 256, 32}, 3, 33, true, false},
 };
 
 class CudaAttention : public testing::TestWithParam<AttentionCase> {
@@ -115,7 +139,7 @@ TEST_P(CudaAttention, DecodingAgreesWithTheCpuAndATokenAloneHasTheSameBits) {
 
 TEST_P(CudaAttention, PromptsAgreeWithTheCpuInOneGoAndInChunks) {
   const AttentionCase& c = GetParam();
-  if (!hasRangeAttention(c.layout)) {
+  if (!hasRangeAttention(isQuantised(c.layout.type) ? plainLayout(c.layout) : c.layout)) {
     EXPECT_TRUE(c.layout.type == CacheType::F32 || c.layout.headDim % 16 != 0 || c.layout.headDim > 256);
     return;
   }
