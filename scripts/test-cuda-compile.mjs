@@ -29,6 +29,7 @@ const kernels = {
   activateKernel: { threads: 256, registers: 32 },
   addKernel: { threads: 256, registers: 16 },
   addScaledKernel: { threads: 256, registers: 16 },
+  attendKeptKernel: { threads: 128, registers: 96 },
   attendPartKernel: { threads: 128, registers: 128 },
   attendRangesKernel: { threads: 128, registers: 232 },
   dequantisePagesKernel: { threads: 128, registers: 128 },
@@ -44,6 +45,8 @@ const kernels = {
   sampleTokensKernel: { threads: 512, registers: 64 },
   scaleKernel: { threads: 256, registers: 40 },
   scatterScaledRowsKernel: { threads: 256, registers: 40 },
+  scoreKeysKernel: { threads: 128, registers: 96 },
+  selectKeysKernel: { threads: 256, registers: 40 },
   storeQuantisedTokensKernel: { threads: 128, registers: 48 },
   storeTokensKernel: { threads: 128, registers: 40 },
 };

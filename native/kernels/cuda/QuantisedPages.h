@@ -42,7 +42,8 @@ __device__ __forceinline__ QuantisedHead quantisedHead(const CacheLayout& layout
   return head;
 }
 
-// Addresses of pages are in device memory; quantised page i becomes plain page i, all tokens of it. layout: the quantised pages'.
+// Addresses of pages are in device memory; quantised page i becomes plain page i, all tokens of it, or nothing where
+// the former is null. layout: the quantised pages'.
 void dequantisePages(cudaStream_t stream, const CacheLayout& layout, const uint8_t* const* quantised, uint8_t* const* plain, size_t pages);
 
 }  // namespace spillway::cuda

@@ -171,12 +171,18 @@ __global__ __launch_bounds__(kPartThreads, 4) void attendPartKernel(PartTask tas
     }
 }
 
-// The tokens of a task, as many at a time as a grid has blocks in its third dimension.
+// The widest tile of which two blocks fit a multiprocessor.
+template <typename Tile, int Heads>
+uint32_t tileTokensOf(uint32_t headDim) {
+  uint32_t tokens = kMostTileTokens;
+  while (tokens > kKeyBlock && partBytes<Tile, Heads>(headDim, tokens) > 48 * 1024) tokens /= 2;
+  return tokens;
+}
+
+// At most 65535 tokens: a grid has so many blocks in its third dimension.
 template <typename Tile, int Heads, int Elements>
 void attendPartsOf(cudaStream_t stream, PartTask task, size_t count) {
-  // The widest tile of which two blocks fit a multiprocessor.
-  task.tileTokens = kMostTileTokens;
-  while (task.tileTokens > kKeyBlock && partBytes<Tile, Heads>(task.layout.headDim, task.tileTokens) > 48 * 1024) task.tileTokens /= 2;
+  task.tileTokens = tileTokensOf<Tile, Heads>(task.layout.headDim);
   const uint32_t group = task.shape.heads / task.layout.kvHeads;
   const dim3 grid(task.partials.parts, task.layout.kvHeads * divideUp(group, Heads), static_cast<unsigned>(count));
   launch("attendPart", attendPartKernel<Tile, Heads, Elements>, grid, kPartThreads, partBytes<Tile, Heads>(task.layout.headDim, task.tileTokens), stream, task);

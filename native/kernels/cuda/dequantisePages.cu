@@ -56,6 +56,7 @@ __device__ __forceinline__ void dequantiseKeys(const uint8_t* block, uint32_t to
 template <int Bits>
 __global__ __launch_bounds__(kThreads) void dequantisePagesKernel(CacheLayout layout, const uint8_t* const* quantised, uint8_t* const* plain) {
   const uint32_t page = blockIdx.x / layout.kvHeads, kvHead = blockIdx.x % layout.kvHeads, headDim = layout.headDim;
+  if (quantised[page] == nullptr) return;
   const QuantisedHead from = quantisedHead(layout, quantised + page, kvHead);
   const uint32_t valueStride = (headDim + 15) / 16 * 16, blocks = layout.pageTokens / kKeyBlock;
   const size_t keyElements = size_t{layout.pageTokens} * headDim, headElements = (keyElements + size_t{layout.pageTokens} * valueStride + 31) / 32 * 32;
