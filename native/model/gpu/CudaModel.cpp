@@ -30,8 +30,6 @@ const GpuParts& checked(const GpuParts& parts) {
   if (gpu.buffers == 0 && parts.weights.mostStreamedBytes() != 0) refuse("gpu.buffers", 0, "1 or more: some of each layer is not on the device for good");
   if (options.limits.rowsPerSquare > kMostRows) refuse("limits.rowsPerSquare", options.limits.rowsPerSquare, "at most " + std::to_string(kMostRows) + " with gpu");
   if (uint64_t(options.pages) + gpu.pages > INT32_MAX) refuse("gpu.pages", gpu.pages, "at most " + std::to_string(INT32_MAX - options.pages) + " beside those in memory");
-  if (gpu.pages != 0 && isQuantised(options.cacheType)) refuse("gpu.pages", gpu.pages, "0 with a cache of 8 or 4 bits, whose pages are in host memory");
-  if (gpu.pages != 0 && options.keepKeys < 1) refuse("gpu.pages", gpu.pages, "0 with sparse attention, whose pages are in host memory");
   return parts;
 }
 
