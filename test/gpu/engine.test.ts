@@ -221,7 +221,7 @@ describe('memory and traffic of a GPU', () => {
   });
 
   test.each<[string, Partial<EngineOptions>]>([
-    ['', {}], [', with a compressed cache', { compressCache: '4bit' }], [', with sparse attention', { sparseAttention: 0.5 }],
+    ['', {}], [', with a compressed cache', { compressCache: '8bit' }], [', with a compressed cache in float32', { compressCache: '4bit', precision: 'float32' }], [', with sparse attention', { sparseAttention: 0.5 }],
   ])('a cap that is too small is refused with the smallest one that works, and that one works, to the byte%s', async (_, more) => {
     const cache = { gpu: 1, cpu: 0, disk: 0 };
     const smallest = await Engine.open({ ...options, ...more, cache, gpuMemory: 1000, disk }).then(
@@ -236,7 +236,7 @@ describe('memory and traffic of a GPU', () => {
     expect(tier).toBe('gpu');
     await expect(Engine.open({ ...options, ...more, cache, gpuMemory: neededBytes - 1, disk })).rejects.toThrow(MemoryBudgetError);
     const small = await generate({ ...options, ...more, cache, batchSize: 64, tokensPerSquare: 512, gpuMemory: neededBytes });
-    agreement(await generate({ model: options.model, precision: 'float32', ...more }), small, more.compressCache ? COMPRESSED_TOLERANCE.default['4bit'] : TOLERANCE.default);
+    agreement(await generate({ model: options.model, precision: 'float32', ...more }), small, more.precision ? COMPRESSED_TOLERANCE.float32['4bit'] : TOLERANCE.default);
   });
 
   test('more than the device has is refused', async () => {
