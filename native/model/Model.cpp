@@ -187,8 +187,8 @@ void Model::load(LoadProgress& progress) {
   else loadWeights(weights_, files_, pool_, progress);
 }
 
-void Model::loadWeight(uint32_t layer, uint32_t buffer, const std::atomic<bool>& stopped) {
-  if (gpu_ != nullptr) return gpu_->loadWeight(layer, buffer, store_.get(), stopped);
+void Model::loadWeight(uint32_t layer, uint32_t buffer, const std::atomic<bool>& stopped, Launch& launch) {
+  if (gpu_ != nullptr) return gpu_->loadWeight(layer, buffer, store_.get(), stopped, launch);
   WeightBuffers::Filling filling(buffers_, buffer);
   store_->readStreamed(layer, filling.data(), stopped);
   filling.finish(layer);
@@ -223,37 +223,42 @@ std::shared_ptr<Activations> Model::createActivations(uint32_t tokens) {
   return std::make_shared<Activations>(options_.decoder, tokens, keepsKeys(options_));
 }
 
-void Model::storeHidden(HiddenStore& store, const Activations& activations, uint32_t tokens) {
+void Model::storeHidden(HiddenStore& store, const Activations& activations, uint32_t tokens, const Launch& launch) {
   const auto* hidden = reinterpret_cast<const uint8_t*>(activations.hidden);
   if (gpu_ != nullptr) {
-    gpu_->readHidden(activations, hiddenDown_.data(), size_t(tokens) * options_.decoder.hiddenSize * sizeof(float));
+    gpu_->readHidden(activations, hiddenDown_.data(), size_t(tokens) * options_.decoder.hiddenSize * sizeof(float), launch);
     hidden = hiddenDown_.data();
   }
   store.store(spillFile(), hidden, tokens);
 }
 
-void Model::loadHidden(HiddenStore& store, Activations& activations, uint32_t tokens) {
+void Model::loadHidden(HiddenStore& store, Activations& activations, uint32_t tokens, Launch& launch) {
   if (gpu_ == nullptr) return store.load(spillFile(), reinterpret_cast<uint8_t*>(activations.hidden), tokens);
   store.load(spillFile(), hiddenUp_.data(), tokens);
-  gpu_->writeHidden(activations, hiddenUp_.data(), size_t(tokens) * options_.decoder.hiddenSize * sizeof(float));
+  gpu_->writeHidden(activations, hiddenUp_.data(), size_t(tokens) * options_.decoder.hiddenSize * sizeof(float), launch);
 }
 
-void Model::readHidden(const Activations& activations, float* to, size_t count) {
-  if (gpu_ != nullptr) gpu_->readHidden(activations, to, count * sizeof(float));
+void Model::readHidden(const Activations& activations, float* to, size_t count, const Launch& launch) {
+  if (gpu_ != nullptr) gpu_->readHidden(activations, to, count * sizeof(float), launch);
   else std::copy_n(activations.hidden, count, to);
 }
 
 void Model::writeHidden(Activations& activations, const float* from, size_t count) {
-  if (gpu_ != nullptr) gpu_->writeHidden(activations, from, count * sizeof(float));
-  else std::copy_n(from, count, activations.hidden);
+  if (gpu_ == nullptr) {
+    std::copy_n(from, count, activations.hidden);
+    return;
+  }
+  Launch launch;
+  gpu_->writeHidden(activations, from, count * sizeof(float), launch);
+  launch.left->await();
 }
 
 std::unique_ptr<TaskResult> Model::compute(ComputePart part, uint32_t layer, const Batch& batch, Activations& activations, int32_t buffer,
-                                           int32_t cacheBuffer) {
+                                           int32_t cacheBuffer, Launch& launch) {
   const size_t placeBytes = DirectFile::aligned(cache_.pageBytes());
   if (gpu_ != nullptr) {
-    if (part != ComputePart::Attend) return gpu_->compute(part, layer, batch, activations, buffer, {});
-    attendStaged(batch, layer, cacheBuffer, [&](uint8_t* staged) { gpu_->compute(part, layer, batch, activations, buffer, {staged, placeBytes}); });
+    if (part != ComputePart::Attend) return gpu_->compute(part, layer, batch, activations, buffer, {}, launch);
+    attendStaged(batch, layer, cacheBuffer, [&](uint8_t* staged) { gpu_->compute(part, layer, batch, activations, buffer, {staged, placeBytes}, launch); });
     return nullptr;
   }
   Scratch scratch(scratch_.data(), scratch_.bytes());

@@ -14,6 +14,7 @@ namespace {
 
 constexpr uint32_t kMostHandles = 1u << 20;
 constexpr uint32_t kMostActivations = 1u << 12;
+constexpr size_t kAhead = 4;  // tasks of a queue that a device has been given: enough that it need not wait for the host between two of them
 
 [[noreturn]] void refuse(const std::string& field, const std::string& found, const std::string& expected) {
   throw Error(ErrorCode::InvalidArgument, field + ": found " + found + ", expected " + expected);
@@ -38,7 +39,7 @@ Runtime::Runtime(RuntimeOptions&& options, std::function<void()> wake)
       activations_("activations", kMostActivations),
       hiddenStores_("hidden store", kMostHandles),
       channel_(std::move(wake)),
-      compute_("spillway-cpu", events_, channel_) {
+      compute_(model_->options().gpu ? "spillway-gpu" : "spillway-cpu", events_, channel_, ahead()) {
   model_->reserve(&traffic_);
   instructionSet_ = model_->options().instructionSet;
   bytes_ = model_->bytes();
@@ -50,7 +51,7 @@ Runtime::Runtime(RuntimeOptions&& options, std::function<void()> wake)
     bounds_.pages += gpu->pages;
     bounds_.devicePages = gpu->pages;
     bounds_.mostPages = mostGpuPageEntries(model_->options());
-    link_ = std::make_unique<TaskQueue>("spillway-link", events_, channel_);
+    link_ = std::make_unique<TaskQueue>("spillway-link", events_, channel_, ahead());
   }
   if (const std::optional<SpillOptions>& spill = model_->options().spill) {
     diskWrite_ = std::make_unique<TaskQueue>("spillway-write", events_, channel_);
@@ -63,10 +64,12 @@ Runtime::Runtime(RuntimeOptions&& options, std::function<void()> wake)
     if (layer.window == 0) break;
     bounds_.widestWindow = std::max(bounds_.widestWindow, layer.window);
   }
-  if ((buffers_ != 0 && link_ == nullptr) || diskWrite_ != nullptr) diskRead_ = std::make_unique<TaskQueue>("spillway-disk", events_, channel_);
+  if ((buffers_ != 0 && link_ == nullptr) || diskWrite_ != nullptr) diskRead_ = std::make_unique<TaskQueue>("spillway-disk", events_, channel_, ahead());
   if (!spec_.embeds() || !spec_.samples()) peers_ = std::make_unique<TaskQueue>("spillway-peers", events_, channel_);
   progress_.changed = [this] { channel_.notify(); };
 }
+
+size_t Runtime::ahead() const { return model_->options().gpu ? kAhead : 0; }
 
 Runtime::~Runtime() {
   close();

@@ -15,6 +15,7 @@
 #include "../runtime/EventTable.h"
 #include "../runtime/ExtentPool.h"
 #include "../runtime/File.h"
+#include "../runtime/Launch.h"
 #include "../runtime/SpillFile.h"
 #include "../runtime/TaskQueue.h"
 #include "../runtime/ThreadPool.h"
@@ -121,21 +122,22 @@ class Model {
   void reserve(DiskTraffic* traffic = nullptr);
   RuntimeBytes bytes() const;
   void load(LoadProgress& progress);
+  // What follows is done when it returns, but for what it leaves on a device in `launch`.
   // Reads what streams of a layer into a buffer. Throws FileError; Error(InvalidArgument) where the buffer is in use.
-  void loadWeight(uint32_t layer, uint32_t buffer, const std::atomic<bool>& stopped);
+  void loadWeight(uint32_t layer, uint32_t buffer, const std::atomic<bool>& stopped, Launch& launch);
   // Throws Error(InvalidArgument) where the part needs what streams of the layer and the buffer does not hold it.
   std::unique_ptr<TaskResult> compute(ComputePart part, uint32_t layer, const Batch& batch, Activations& activations, int32_t buffer,
-                                      int32_t cacheBuffer);
+                                      int32_t cacheBuffer, Launch& launch);
   // Throw FileError; Error(InvalidArgument) where the buffer is in use, or does not hold what attention left of the square.
   void loadCache(uint32_t layer, const Batch& batch, uint32_t buffer, const std::atomic<bool>& stopped);
   void storeCache(uint32_t layer, const Batch& batch, uint32_t buffer);
   // For so many tokens, where this model computes.
   std::shared_ptr<Activations> createActivations(uint32_t tokens);
   // Hidden states between activations and a store; by one thread at a time each. Throw as HiddenStore does.
-  void storeHidden(HiddenStore& store, const Activations& activations, uint32_t tokens);
-  void loadHidden(HiddenStore& store, Activations& activations, uint32_t tokens);
-  // Hidden states between activations and the caller: the first `count` numbers. By one thread at a time each.
-  void readHidden(const Activations& activations, float* to, size_t count);
+  void storeHidden(HiddenStore& store, const Activations& activations, uint32_t tokens, const Launch& launch);
+  void loadHidden(HiddenStore& store, Activations& activations, uint32_t tokens, Launch& launch);
+  // Hidden states between activations and the caller: the first `count` numbers. By one thread at a time each. Written ones are there when it returns.
+  void readHidden(const Activations& activations, float* to, size_t count, const Launch& launch);
   void writeHidden(Activations& activations, const float* from, size_t count);
   // The spill file; null where there is none.
   DirectFile* spillFile() { return spillFile_ == nullptr ? nullptr : &spillFile_->file(); }
@@ -214,6 +216,9 @@ class Runtime {
   EventId submitLoadActivation(uint32_t store, uint32_t activations, uint32_t tokens, const std::vector<EventId>& after);
   EventId submitStoreActivation(uint32_t store, uint32_t activations, uint32_t tokens, const std::vector<EventId>& after);
   const DiskTraffic& moved() const { return traffic_; }
+  // Tasks that were launched on a device and are not yet reported.
+  size_t computesUnderWay() const { return compute_.underWay(); }
+  size_t loadsUnderWay() const { return link_ == nullptr ? 0 : link_->underWay(); }
 
   // Peers: where the spec holds a part of a model's layers, hidden states come in and go out, and sampled tokens come back.
   // Copies the first `tokens` hidden states out of activations, on a queue of its own; the completion's result is a HiddenResult.
@@ -235,6 +240,7 @@ class Runtime {
   void join();  // waits for the threads; after close()
 
  private:
+  size_t ahead() const;  // of its queues
   void checkOpen() const;
   void settle(EventId event, bool failed, ErrorCode code, std::string message);
   void cancelPromised();

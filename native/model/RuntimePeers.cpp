@@ -21,11 +21,11 @@ EventId Runtime::submitReadHidden(uint32_t handle, uint32_t tokens, const std::v
   const std::shared_ptr<Activations>& activations = activations_.get(handle);
   if (peers_ == nullptr) throw Error(ErrorCode::InvalidArgument, "submitReadHidden: found a runtime of all layers, expected one of a part of them");
   if (tokens < 1 || tokens > activations->capacityTokens) refuse("tokens", std::to_string(tokens), "1 to the buffer's " + std::to_string(activations->capacityTokens));
-  return peers_->submit(
-      [this, activations, count = size_t(tokens) * spec_.hiddenSize]() -> std::unique_ptr<TaskResult> {
+  return peers_->launch(
+      [this, activations, count = size_t(tokens) * spec_.hiddenSize](Launch& launch) -> std::unique_ptr<TaskResult> {
         auto result = std::make_unique<HiddenResult>();
         result->hidden.resize(count);
-        model_->readHidden(*activations, result->hidden.data(), count);
+        model_->readHidden(*activations, result->hidden.data(), count, launch);
         return result;
       },
       after);

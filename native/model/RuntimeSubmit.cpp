@@ -57,9 +57,9 @@ EventId Runtime::submitCompute(ComputePart part, uint32_t layer, uint32_t batchH
   auto use = std::make_shared<BatchUse>(batch);
   const int32_t needed = needsBuffer(part, layer) ? buffer : kNoBuffer;
   const int32_t staging = staged ? cacheBuffer : kNoBuffer;
-  return compute_.submit(
-      [this, part, layer, use = std::move(use), activations, needed, staging] {
-        return model_->compute(part, layer, use->batch(), *activations, needed, staging);
+  return compute_.launch(
+      [this, part, layer, use = std::move(use), activations, needed, staging](Launch& launch) {
+        return model_->compute(part, layer, use->batch(), *activations, needed, staging, launch);
       },
       after);
 }
@@ -69,9 +69,9 @@ EventId Runtime::submitLoadWeight(uint32_t layer, uint32_t buffer, const std::ve
   if (layer >= spec_.layers) refuse("layer", std::to_string(layer), "an index under " + std::to_string(spec_.layers));
   if (bytes_.streamed[layer] == 0) refuse("layer", std::to_string(layer), "one that streams: all of this one is resident");
   if (buffer >= buffers_) refuse("buffer", std::to_string(buffer), "an index under " + std::to_string(buffers_));
-  return (link_ != nullptr ? link_ : diskRead_)->submit(
-      [this, layer, buffer]() -> std::unique_ptr<TaskResult> {
-        model_->loadWeight(layer, buffer, progress_.stopped);
+  return (link_ != nullptr ? link_ : diskRead_)->launch(
+      [this, layer, buffer](Launch& launch) -> std::unique_ptr<TaskResult> {
+        model_->loadWeight(layer, buffer, progress_.stopped, launch);
         return nullptr;
       },
       after);
@@ -136,9 +136,9 @@ EventId Runtime::submitLoadActivation(uint32_t storeHandle, uint32_t activations
   const std::shared_ptr<HiddenStore>& store = hiddenStores_.get(storeHandle);
   const std::shared_ptr<Activations>& activations = activations_.get(activationsHandle);
   checkHiddenMove(*store, *activations, tokens);
-  return diskRead_->submit(
-      [this, store, activations, tokens]() -> std::unique_ptr<TaskResult> {
-        model_->loadHidden(*store, *activations, tokens);
+  return diskRead_->launch(
+      [this, store, activations, tokens](Launch& launch) -> std::unique_ptr<TaskResult> {
+        model_->loadHidden(*store, *activations, tokens, launch);
         return nullptr;
       },
       after);
@@ -149,9 +149,9 @@ EventId Runtime::submitStoreActivation(uint32_t storeHandle, uint32_t activation
   const std::shared_ptr<HiddenStore>& store = hiddenStores_.get(storeHandle);
   const std::shared_ptr<Activations>& activations = activations_.get(activationsHandle);
   checkHiddenMove(*store, *activations, tokens);
-  return diskWrite_->submit(
-      [this, store, activations, tokens]() -> std::unique_ptr<TaskResult> {
-        model_->storeHidden(*store, *activations, tokens);
+  return diskWrite_->launch(
+      [this, store, activations, tokens](Launch& launch) -> std::unique_ptr<TaskResult> {
+        model_->storeHidden(*store, *activations, tokens, launch);
         return nullptr;
       },
       after);

@@ -36,7 +36,7 @@ class TaskMeasurement final : public Measurement {
                      after);
                }
                EventId failed = 0;
-               events.await({last}, &failed, [] { return false; });
+               events.await({last}, EventTable::Until::Completed, &failed, [] { return false; });
                channel.take(completions);
              }) /
              static_cast<double>(kTasks);

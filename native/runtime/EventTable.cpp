@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <climits>
 #include <string>
+#include <utility>
 
 namespace spillway {
 
@@ -17,11 +18,21 @@ EventId EventTable::last() const {
   return first_ + recent_.size() - 1;
 }
 
+void EventTable::launched(EventId event, std::shared_ptr<Fence> fence) {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    recent_[event - first_] = State::Launched;
+    fences_.emplace(event, std::move(fence));
+  }
+  poke();
+}
+
 void EventTable::complete(EventId event, bool failed) {
   {
     std::lock_guard<std::mutex> lock(mutex_);
     recent_[event - first_] = failed ? State::Failed : State::Done;
-    for (; !recent_.empty() && recent_.front() != State::Pending; recent_.pop_front(), first_++) {
+    fences_.erase(event);
+    for (; !recent_.empty() && !open(recent_.front(), Until::Completed); recent_.pop_front(), first_++) {
       if (recent_.front() != State::Failed) continue;
       const auto run = failed_.empty() ? failed_.end() : std::prev(failed_.end());
       if (run != failed_.end() && run->second + 1 == first_) run->second = first_;
@@ -38,14 +49,28 @@ void EventTable::poke() {
 
 EventTable::State EventTable::stateOf(EventId event) const {
   std::lock_guard<std::mutex> lock(mutex_);
+  return find(event);
+}
+
+EventTable::State EventTable::find(EventId event) const {
   if (event >= first_) return recent_[event - first_];
   auto run = failed_.upper_bound(event);
   if (run == failed_.begin()) return State::Done;
   return (--run)->second >= event ? State::Failed : State::Done;
 }
 
-bool EventTable::completed(const std::vector<EventId>& events) const {
-  return std::none_of(events.begin(), events.end(), [this](EventId event) { return stateOf(event) == State::Pending; });
+bool EventTable::reached(const std::vector<EventId>& events, Until until) const {
+  return std::none_of(events.begin(), events.end(), [this, until](EventId event) { return open(stateOf(event), until); });
+}
+
+EventTable::Outcome EventTable::fences(const std::vector<EventId>& events, std::vector<std::shared_ptr<Fence>>& into, EventId* failed) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (const EventId event : events) {
+    const State state = find(event);
+    if (state == State::Failed) return *failed = event, Outcome::Failed;
+    if (state == State::Launched) into.push_back(fences_.at(event));
+  }
+  return Outcome::Done;
 }
 
 std::vector<EventId> EventTable::stillToAwait(const std::vector<EventId>& events) const {

@@ -1,11 +1,15 @@
 // A thread that runs tasks one after another, in order of submission; each may wait for events of this or other queues.
-// A runtime has one for each thing that works on its own: compute now, disk reads, disk writes and copies later.
+// A runtime has one for each thing that works on its own: compute, disk reads, disk writes, the link to a device.
 //
 // The consumer is not woken for each task: waking it takes a processor away from the tasks, and it deals with several completions for little more
 // than with one. It hears at once of failures and results, when half of what it has submitted is done, when the queue has to wait, and at the first
 // completion 10 ms after it heard last.
+//
+// A queue may run ahead of a device: tasks that leave something under way there are launched one behind the other, up to a depth, and a second thread
+// waits for each of them, in order, and reports it.
 #pragma once
 #include <atomic>
+#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <mutex>
@@ -14,6 +18,7 @@
 
 #include "CompletionChannel.h"
 #include "EventTable.h"
+#include "Launch.h"
 #include "Parking.h"
 
 namespace spillway {
@@ -21,9 +26,10 @@ namespace spillway {
 class TaskQueue {
  public:
   using Work = std::function<std::unique_ptr<TaskResult>()>;
+  using DeviceWork = std::function<std::unique_ptr<TaskResult>(Launch&)>;
 
-  // Both must outlive the queue.
-  TaskQueue(const char* name, EventTable& events, CompletionChannel& channel);
+  // Both must outlive the queue. ahead: how many tasks may have been launched and not yet reported; 0: each is done, and reported, before the next begins.
+  TaskQueue(const char* name, EventTable& events, CompletionChannel& channel, size_t ahead = 0);
   ~TaskQueue();  // stop() and join()
   TaskQueue(const TaskQueue&) = delete;
   TaskQueue& operator=(const TaskQueue&) = delete;
@@ -33,22 +39,38 @@ class TaskQueue {
   // Throws Error(InvalidArgument) for events that do not exist, and after stop().
   EventId submit(Work work, const std::vector<EventId>& after);
 
-  // Tasks that were submitted and have not started complete with code Cancelled, in order; the running one finishes.
+  // The same for work that begins on a device: it starts when all events in `after` have been launched, and is told which of them are still under way.
+  // It completes when what it leaves under way has come to pass, and what it waited for has completed: well if all of it did.
+  EventId launch(DeviceWork work, const std::vector<EventId>& after);
+
+  // Tasks that were submitted and have not started complete with code Cancelled, in order; the running one, and what has been launched, finishes.
   void cancelAll();
 
-  // Takes no more tasks, cancels those that have not started, and lets the thread end; `last`, which must not throw, is its last act.
+  // Takes no more tasks, cancels those that have not started, and lets the threads end; `last`, which must not throw, is the last act.
   // Does not wait: join() does.
   void stop(std::function<void()> last = {});
   void join();
+
+  // Tasks that were started and are not yet reported, of a queue that runs ahead.
+  size_t underWay() const;
 
  private:
   struct Task {
     EventId event = 0;
     std::vector<EventId> after;
-    Work work;
+    Work work;              // one of these two
+    DeviceWork deviceWork;
+    Launch launch;
+    Completion completion;
   };
+  EventId add(Task task, const std::vector<EventId>& after);
   void loop();
-  void execute(Task& task);
+  void start(Task& task);
+  void finish(Task& task);
+  void handOver(Task&& task);
+  void awaitRoom();
+  void finishLoop();
+  void endFinisher();
   bool worthAWakeUp(const Completion& completion);
   void wakeThread();
 
@@ -58,13 +80,25 @@ class TaskQueue {
   std::deque<Task> tasks_;
   size_t outstanding_ = 0;  // submitted and not completed
   size_t refill_ = 0;       // of them: with no more left than this the consumer is told, to submit some more
-  double toldSeconds_ = 0;  // when it was told last; the thread's own
   bool stopping_ = false;
   std::function<void()> last_;
   std::atomic<EventId> cancelledThrough_{0};
   std::atomic<uint32_t> changes_{0};
   std::atomic<bool> sleeps_{false};
   Parking parking_;
+
+  // Of the thread that reports.
+  double toldSeconds_ = 0;  // when the consumer was told last
+  double endSeconds_ = 0;   // of the task before
+
+  // Where the queue runs ahead.
+  const size_t ahead_;
+  mutable std::mutex underWayMutex_;
+  std::condition_variable underWayChanged_;
+  std::deque<Task> underWay_;
+  bool ended_ = false;
+  std::atomic<bool> waits_{false};  // the first thread, for events
+  std::thread finisher_;
   std::thread thread_;
 };
 

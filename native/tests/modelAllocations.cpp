@@ -67,12 +67,13 @@ void checkSteadyState(const DecoderSpec& spec) {
     const long faultsBefore = minorFaults();
     allocations = 0;
     counting = true;
-    model.compute(ComputePart::Embed, 0, *batch, activations, kNoBuffer, kNoBuffer);
+    Launch launch;
+    model.compute(ComputePart::Embed, 0, *batch, activations, kNoBuffer, kNoBuffer, launch);
     for (uint32_t layer = 0; layer < spec.layers; layer++) {
-      for (ComputePart part : {ComputePart::Project, ComputePart::Attend, ComputePart::Finish}) model.compute(part, layer, *batch, activations, kNoBuffer, kNoBuffer);
+      for (ComputePart part : {ComputePart::Project, ComputePart::Attend, ComputePart::Finish}) model.compute(part, layer, *batch, activations, kNoBuffer, kNoBuffer, launch);
     }
     const size_t parts = allocations.exchange(0);
-    const auto result = model.compute(ComputePart::Head, 0, *batch, activations, kNoBuffer, kNoBuffer);
+    const auto result = model.compute(ComputePart::Head, 0, *batch, activations, kNoBuffer, kNoBuffer, launch);
     counting = false;
     if (pass >= 0) {  // the first ones start threads, and touch memory for the first time
       ofParts += parts;

@@ -307,5 +307,191 @@ TEST(TaskQueue, SurvivesAStorm) {
   for (size_t event = 1; event < seen.size(); event++) ASSERT_EQ(seen[event], 1) << event;
 }
 
+// What a device would say: a fence comes to pass when the test opens it.
+class TestFence : public Fence {
+ public:
+  explicit TestFence(bool breaks = false) : breaks_(breaks) {}
+  void await() override {
+    gate.pass();
+    if (breaks_) throw Error(ErrorCode::Internal, "the device has failed");
+  }
+  Gate gate;
+
+ private:
+  bool breaks_;
+};
+
+// A queue ahead of a device, and tasks that leave fences there.
+struct Ahead {
+  static constexpr size_t kDepth = 3;
+  explicit Ahead(Consumer& consumer, EventTable& events) : queue("ahead", events, consumer.channel, kDepth) {}
+  ~Ahead() {
+    for (const auto& fence : fences) fence->gate.open();
+  }
+  EventId launch(const std::vector<EventId>& after, bool breaks = false) {
+    fences.push_back(std::make_shared<TestFence>(breaks));
+    return queue.launch(
+        [this, fence = fences.back()](Launch& launch) -> std::unique_ptr<TaskResult> {
+          before = launch.before.size();
+          launch.left = fence;
+          launched++;
+          return nullptr;
+        },
+        after);
+  }
+  void awaitLaunched(size_t count) {
+    while (launched.load() < count) std::this_thread::yield();
+  }
+  std::vector<std::shared_ptr<TestFence>> fences;
+  std::atomic<size_t> launched{0}, before{0};
+  TaskQueue queue;  // ends first
+};
+
+TEST(TaskQueueAhead, LaunchesUpToItsDepthAndReportsWhenFencesHaveComeToPass) {
+  Consumer consumer;
+  EventTable events;
+  Ahead ahead(consumer, events);
+  for (size_t i = 0; i < 5; i++) ahead.launch({});
+  ahead.awaitLaunched(3);
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_EQ(ahead.launched, 3u);
+  EXPECT_EQ(ahead.queue.underWay(), 3u);
+  ahead.fences[1]->gate.open();  // out of turn: nothing is reported before the first
+  ahead.fences[0]->gate.open();
+  ahead.awaitLaunched(5);
+  EXPECT_EQ(ahead.launched, 5u);
+  for (const auto& fence : ahead.fences) fence->gate.open();
+  const auto& completions = consumer.await(5);
+  double last = 0;
+  for (size_t i = 0; i < 5; i++) {
+    EXPECT_EQ(completions[i].event, i + 1);
+    EXPECT_FALSE(completions[i].failed);
+    EXPECT_LE(last, completions[i].startSeconds);  // a device does one after the other
+    EXPECT_LE(completions[i].startSeconds, completions[i].endSeconds);
+    last = completions[i].endSeconds;
+  }
+}
+
+TEST(TaskQueueAhead, WorkOnTheDeviceIsLaunchedBehindWhatIsUnderWayAndTheHostWaits) {
+  Consumer consumer;
+  EventTable events;
+  Ahead one(consumer, events), two(consumer, events);
+  TaskQueue host("host", events, consumer.channel);
+  std::atomic<bool> onHost{false};
+  const EventId first = one.launch({});
+  const EventId second = two.launch({first});
+  host.submit([&] { return onHost = true, nothing(); }, {first});
+  two.awaitLaunched(1);
+  EXPECT_EQ(two.before, 1u);
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_FALSE(onHost);
+  two.fences[0]->gate.open();
+  one.fences[0]->gate.open();
+  std::map<EventId, const Completion*> byEvent;
+  for (const Completion& completion : consumer.await(3)) byEvent[completion.event] = &completion;
+  EXPECT_TRUE(onHost);
+  EXPECT_LE(byEvent[first]->endSeconds, byEvent[second]->startSeconds);  // although it was launched before that
+  two.launch({first});
+  two.awaitLaunched(2);
+  EXPECT_EQ(two.before, 0u);  // what is done need not be waited for
+}
+
+TEST(TaskQueueAhead, AFailureOnTheDeviceIsThatOfTheTaskAndFailsWhatWasLaunchedBehindIt) {
+  Consumer consumer;
+  EventTable events;
+  Ahead one(consumer, events), two(consumer, events);
+  const EventId bad = one.launch({}, true);
+  const EventId behind = one.launch({bad});
+  const EventId across = two.launch({behind});
+  const EventId free = two.launch({});
+  one.awaitLaunched(2);
+  two.awaitLaunched(2);
+  for (Ahead* ahead : {&two, &one}) {
+    for (const auto& fence : ahead->fences) fence->gate.open();
+  }
+  std::map<EventId, const Completion*> byEvent;
+  for (const Completion& completion : consumer.await(4)) byEvent[completion.event] = &completion;
+  EXPECT_EQ(byEvent[bad]->code, ErrorCode::Internal);
+  EXPECT_EQ(byEvent[bad]->message, "the device has failed");
+  for (const EventId event : {behind, across}) {
+    EXPECT_TRUE(byEvent[event]->failed);
+    EXPECT_EQ(byEvent[event]->code, ErrorCode::Dependency);
+  }
+  EXPECT_FALSE(byEvent[free]->failed);
+}
+
+TEST(TaskQueueAhead, CancellingAndStoppingLetWhatIsLaunchedFinish) {
+  for (const bool stops : {false, true}) {
+    Consumer consumer;
+    EventTable events;
+    Ahead ahead(consumer, events);
+    for (size_t i = 0; i < 5; i++) ahead.launch({});
+    ahead.awaitLaunched(3);
+    std::atomic<bool> last{false};
+    if (stops) ahead.queue.stop([&] { last = true; });
+    else ahead.queue.cancelAll();
+    EXPECT_FALSE(last);
+    for (const auto& fence : ahead.fences) fence->gate.open();
+    const auto& completions = consumer.await(5);
+    for (size_t i = 0; i < 5; i++) {
+      EXPECT_EQ(completions[i].failed, i >= 3) << i;
+      if (i >= 3) {
+        EXPECT_EQ(completions[i].code, ErrorCode::Cancelled);
+      }
+    }
+    EXPECT_EQ(ahead.launched, 3u);
+    if (!stops) continue;
+    ahead.queue.join();
+    EXPECT_TRUE(last);
+    EXPECT_EQ(ahead.queue.underWay(), 0u);
+  }
+}
+
+// What it waits for comes only when the consumer has heard of what was under way, and there is plenty to do behind it.
+TEST(TaskQueueAhead, AQueueThatWaitsSaysWhatBecomesDoneMeanwhile) {
+  Consumer consumer;
+  EventTable events;
+  Ahead ahead(consumer, events);
+  for (size_t round = 0; round < 30; round++) {
+    const EventId promised = events.create();
+    ahead.launch({});
+    ahead.launch({promised});
+    for (int i = 0; i < 14; i++) ahead.queue.submit(nothing, {});
+    ahead.awaitLaunched(2 * round + 1);
+    if (round % 2 == 0) std::this_thread::sleep_for(std::chrono::microseconds(300));
+    for (const auto& fence : ahead.fences) fence->gate.open();
+    consumer.await(16 * round + 1);
+    events.complete(promised, false);
+    consumer.await(16 * round + 16);
+  }
+}
+
+// Producers, cancellations and dependencies across queues that run ahead and one that does not.
+TEST(TaskQueueAhead, SurvivesAStorm) {
+  Consumer consumer;
+  EventTable events;
+  Ahead one(consumer, events), two(consumer, events);
+  TaskQueue host("host", events, consumer.channel);
+  constexpr int kTasks = 600;
+  const auto produce = [&](Ahead& ahead) {
+    for (int i = 0; i < kTasks; i++) {
+      const EventId last = events.last();
+      const std::vector<EventId> after = last > 3 ? std::vector<EventId>{last, last - 3} : std::vector<EventId>{};
+      if (i % 5 == 0) host.submit(nothing, after);
+      else ahead.launch(after, i % 97 == 0);
+      if (i % 5 != 0) ahead.fences.back()->gate.open();
+      if (i % 250 == 249) ahead.queue.cancelAll();
+    }
+  };
+  std::thread first([&] { produce(one); });
+  std::thread second([&] { produce(two); });
+  const auto& completions = consumer.await(2 * kTasks);
+  first.join();
+  second.join();
+  std::vector<int> seen(2 * kTasks + 1);
+  for (const Completion& completion : completions) seen[completion.event]++;
+  for (size_t event = 1; event < seen.size(); event++) ASSERT_EQ(seen[event], 1) << event;
+}
+
 }  // namespace
 }  // namespace spillway

@@ -25,7 +25,7 @@ export interface GpuRuntimeOptions {
   readonly pinnedBytes: number;
   /**
    * Pages of the KV cache on the device, for every layer. Page tables name them `cache.pages` to `cache.pages + gpu.pages - 1`; `cache.pages` may be 0 then.
-   * Above 0 only with caches of type `f16` and `f32`, and without `sparseAttention`.
+   * Of the same type and bytes as those in memory.
    */
   readonly pages: number;
   /**

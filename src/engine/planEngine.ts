@@ -232,8 +232,7 @@ function allowed(given: EngineOptions, settings: Settings): Allowed {
     threads: given.threads,
     tokensPerSquare: given.tokensPerSquare,
     compressWeights: kinds(given.compressWeights),
-    // Compressed caches are not on GPUs, which plans do not know.
-    compressCache: settings.gpu ? ['none'] : kinds(given.compressCache),
+    compressCache: kinds(given.compressCache),
     // What is not on the GPU is attended to by the processor.
     ...(settings.gpu && { cpuAttention: [true] }),
     ...(given.batchSize === undefined && { mostBatchSize: Math.min(256, settings.tokensPerSquare) }),

@@ -97,7 +97,7 @@ export function settleOptions(options: EngineOptions, machine: MachineFacts, row
     tokensPerSquare,
     rowTokens: whole('rowTokens', rowTokens, STREAMED_ROW_TOKENS, 2 ** 24),
     capBytes: options.cpuMemory === undefined ? freeMemory(machine) : parseBytes(options.cpuMemory, 'cpuMemory'),
-    gpu: gpuBytes > 0 ? gpuSettings(gpuBytes, { weights, cache, activations }, compressCache, sparseAttention) : undefined,
+    gpu: gpuBytes > 0 ? gpuSettings(gpuBytes, { weights, cache, activations }) : undefined,
     weightShare: weights && (weights.cpu + weights.disk > 0 ? weights.cpu / (weights.cpu + weights.disk) : 1),
     cacheOnDisk: cache?.disk ?? 0,
     activationsOnDisk: activations?.disk ?? 0,
@@ -124,15 +124,11 @@ function gpuMemory({ gpuMemory: asked, device, layers }: EngineOptions, { gpus }
 type Shares = { readonly [Name in 'weights' | 'cache' | 'activations']: TierShares | undefined };
 
 /** @throws UsageError */
-function gpuSettings(capBytes: number, { weights, cache, activations }: Shares, compressCache: Settings['compressCache'], sparseAttention: number): GpuSettings {
+function gpuSettings(capBytes: number, { weights, cache, activations }: Shares): GpuSettings {
   if (activations && activations.gpu > 0 && activations.gpu < 1) {
     throw new UsageError(`activations: found gpu ${activations.gpu}, expected 0 or 1: hidden states stay on the GPU wholly or not at all`);
   }
-  const hostOnly = compressCache !== 'none' || sparseAttention < 1;
-  if (hostOnly && cache && cache.gpu > 0) {
-    throw new UsageError(`cache: found gpu ${cache.gpu}, expected 0: a cache that is ${compressCache === 'none' ? 'attended to sparsely' : 'compressed'} lives in memory and on disk only`);
-  }
-  return { device: 0, capBytes, weightShare: weights?.gpu, cacheShare: hostOnly ? 0 : cache?.gpu, activationsMove: activations?.gpu === 0 };
+  return { device: 0, capBytes, weightShare: weights?.gpu, cacheShare: cache?.gpu, activationsMove: activations?.gpu === 0 };
 }
 
 function shares(name: string, found: EngineOptions['weights'], withGpu: boolean): TierShares | undefined {

@@ -212,12 +212,10 @@ describe('with a GPU', () => {
     const gpuMemory = '1GiB';
     expect(refused({ gpuMemory, cache: { gpu: 0.5, cpu: 0.6, disk: 0 } })).toThrow('expected shares gpu, cpu and disk that sum to 1');
     expect(refused({ gpuMemory, activations: { gpu: 0.5, cpu: 0.5, disk: 0 } })).toThrow('activations: found gpu 0.5, expected 0 or 1');
-    expect(refused({ gpuMemory, compressCache: '4bit', cache: { gpu: 1, cpu: 0, disk: 0 } })).toThrow('cache: found gpu 1, expected 0');
-    expect(refused({ gpuMemory, sparseAttention: 0.1, cache: { gpu: 1, cpu: 0, disk: 0 } })).toThrow('cache: found gpu 1, expected 0');
     expect(refused({ gpuMemory, layers: { first: 0, count: 2 } })).toThrow('layers: found a part of the model');
     expect(settleOptions({ model: LARGE.path, gpuMemory: 0 }, { ...machine, gpus: [] }).gpu).toBeUndefined();
     expect(settleOptions({ model: LARGE.path, gpuMemory: '0' }, { ...machine, gpus: [] }).gpu).toBeUndefined();
-    expect(settled({ device: 'cuda', compressCache: '8bit' }).gpu).toMatchObject({ cacheShare: 0, activationsMove: false });
+    expect(settled({ device: 'cuda', compressCache: '8bit', sparseAttention: 0.1, cache: { gpu: 0.5, cpu: 0.5, disk: 0 } }).gpu).toMatchObject({ cacheShare: 0.5, activationsMove: false });
   });
 });
 

@@ -19,6 +19,8 @@ const GPU = { gpuMemory: '16MiB' } as const;
  * these models of random weights moves log-probabilities by up to a half.)
  */
 const TOLERANCE = { default: 0.1, float32: 1e-4 };
+/** A number that differs in its last bits may be rounded to the next code: so much more apart. */
+const COMPRESSED_TOLERANCE = { default: { '8bit': 0.1, '4bit': 0.3 }, float32: { '8bit': 0.01, '4bit': 0.1 } };
 /** Ids that every tiny model has. */
 const greedy = unequalRows.map((row) => ({ ...row, tokens: row.tokens?.map((token) => token % 120) ?? [] }));
 const sampled = greedy.map((row, i) => ({ ...row, ...(i % 3 === 1 && { temperature: 0.8, topP: 0.9, seed: i }), ...(i % 5 === 2 && { repetitionPenalty: 1.3 }) }));
@@ -110,13 +112,6 @@ describe('a KV cache on three tiers', () => {
     );
   });
 
-  test.each<[string, Partial<EngineOptions>]>([['compressed', { compressCache: '8bit' }], ['attended to sparsely', { sparseAttention: 0.5 }]])('that is %s lives beside the GPU', async (_, more) => {
-    let stats: RunStats | undefined;
-    const found = await generate({ ...options, ...more, precision: 'float32' }, long.slice(0, 4), { onStats: (each) => (stats = each) });
-    agreement(await generate({ ...options, ...more, gpuMemory: 0, precision: 'float32' }, long.slice(0, 4)), found, 0.01);
-    expect(stats?.policy['cache']).toEqual({ gpu: 0, cpu: 1, disk: 0 });
-  });
-
   test('scores a text as the processor does', async () => {
     const tokens = Array.from({ length: 150 }, (_, i) => (i * 37 + 11) % 250);
     const score = async (more: Partial<EngineOptions>): Promise<number> => {
@@ -126,6 +121,44 @@ describe('a KV cache on three tiers', () => {
     const expected = await score({ gpuMemory: 0 });
     expect(Math.abs((await score({})) - expected)).toBeLessThan(1e-3);
     expect(Math.abs((await score({ cache: { gpu: 0.5, cpu: 0.5, disk: 0 } })) - expected)).toBeLessThan(1e-3);
+  });
+});
+
+describe.each(['llama-Q8_0.gguf', 'gemma3-mixed.gguf'])('%s with a compressed KV cache', (name) => {
+  const rows = long.slice(0, 4);
+  const on = { gpu: 1, cpu: 0, disk: 0 };
+  const everywhere = { gpu: 0.4, cpu: 0.3, disk: 0.3 };
+
+  test.each(['8bit', '4bit'] as const)('of %s: greedy answers are those of the processor, wherever its pages are', async (compressCache) => {
+    const options: EngineOptions = { model: model(name), compressCache, precision: 'float32' };
+    const expected = await generate(options, rows);
+    for (const [cache, precision] of [[on, 'float32'], [{ gpu: 0, cpu: 1, disk: 0 }, 'float32'], [everywhere, 'float32'], [everywhere, 'default']] as const) {
+      let stats: RunStats | undefined;
+      const found = await generate({ ...options, ...GPU, cache, precision, batchSize: 3 }, rows, { onStats: (each) => (stats = each) });
+      const { compared, all } = agreement(expected, found, COMPRESSED_TOLERANCE[precision][compressCache]);
+      expect(compared).toBeGreaterThan((precision === 'float32' ? 0.8 : 0.6) * all);
+      expect(stats?.policy).toMatchObject({ cache, compressCache });
+    }
+  });
+
+  test.each(['none', '8bit'] as const)('and sparse attention (%s): likewise', async (compressCache) => {
+    const options: EngineOptions = { model: model(name), compressCache, sparseAttention: 0.3, precision: 'float32' };
+    const expected = await generate(options, rows);
+    for (const cache of [on, everywhere]) {
+      const { compared, all } = agreement(expected, await generate({ ...options, ...GPU, cache, batchSize: 3 }, rows), COMPRESSED_TOLERANCE.float32['8bit']);
+      expect(compared).toBeGreaterThan(0.8 * all);
+    }
+  });
+
+  test('takes so much less of its memory', async () => {
+    const peak = async (compressCache: 'none' | '8bit' | '4bit'): Promise<number> => {
+      let stats: RunStats | undefined;
+      await generate({ model: model(name), ...GPU, cache: on, compressCache, precision: 'float32' }, rows, { onStats: (each) => (stats = each) });
+      return stats?.memory['gpu']?.peakBytes ?? 0;
+    };
+    const [plain, eight, four] = [await peak('none'), await peak('8bit'), await peak('4bit')];
+    expect(eight).toBeLessThan(plain);
+    expect(four).toBeLessThan(eight);
   });
 });
 
@@ -187,9 +220,11 @@ describe('memory and traffic of a GPU', () => {
     expect(stats?.policy['weights']).toMatchObject({ gpu: expect.closeTo(0.5, 0) as unknown });
   });
 
-  test('a cap that is too small is refused with the smallest one that works, and that one works, to the byte', async () => {
+  test.each<[string, Partial<EngineOptions>]>([
+    ['', {}], [', with a compressed cache', { compressCache: '8bit' }], [', with a compressed cache in float32', { compressCache: '4bit', precision: 'float32' }], [', with sparse attention', { sparseAttention: 0.5 }],
+  ])('a cap that is too small is refused with the smallest one that works, and that one works, to the byte%s', async (_, more) => {
     const cache = { gpu: 1, cpu: 0, disk: 0 };
-    const smallest = await Engine.open({ ...options, cache, gpuMemory: 1000, disk }).then(
+    const smallest = await Engine.open({ ...options, ...more, cache, gpuMemory: 1000, disk }).then(
       async (engine) => {
         await engine.close();
         throw new Error('it fitted');
@@ -199,9 +234,9 @@ describe('memory and traffic of a GPU', () => {
     expect(smallest).toBeInstanceOf(MemoryBudgetError);
     const { neededBytes, tier } = smallest as MemoryBudgetError;
     expect(tier).toBe('gpu');
-    await expect(Engine.open({ ...options, cache, gpuMemory: neededBytes - 1, disk })).rejects.toThrow(MemoryBudgetError);
-    const small = await generate({ ...options, cache, batchSize: 64, tokensPerSquare: 512, gpuMemory: neededBytes });
-    agreement(await generate({ model: options.model, precision: 'float32' }), small, TOLERANCE.default);
+    await expect(Engine.open({ ...options, ...more, cache, gpuMemory: neededBytes - 1, disk })).rejects.toThrow(MemoryBudgetError);
+    const small = await generate({ ...options, ...more, cache, batchSize: 64, tokensPerSquare: 512, gpuMemory: neededBytes });
+    agreement(await generate({ model: options.model, precision: 'float32', ...more }), small, more.precision ? COMPRESSED_TOLERANCE.float32['4bit'] : TOLERANCE.default);
   });
 
   test('more than the device has is refused', async () => {

@@ -90,8 +90,13 @@ void attendOne(const Run& run, size_t index, size_t next, unsigned worker) {
   task.keep = run.shape.keep;
   task.denseBefore = range.denseBefore;
   task.firstKey = range.firstKey;
-  task.partials = range.partials == nullptr ? nullptr : range.partials + 2 * (static_cast<size_t>(firstToken) * run.shape.heads + static_cast<size_t>(kvHead) * group);
+  const size_t firstQuery = static_cast<size_t>(firstToken) * run.shape.heads + static_cast<size_t>(kvHead) * group;
+  task.partials = range.partials == nullptr ? nullptr : range.partials + 2 * firstQuery;
   task.partialStride = 2 * static_cast<size_t>(run.shape.heads);
+  task.otherScores = range.otherScores == nullptr ? nullptr : range.otherScores + firstQuery * range.otherStride;
+  task.otherStride = range.otherStride;
+  task.otherTokenStride = range.otherStride * run.shape.heads;
+  task.cuts = range.cuts == nullptr ? nullptr : range.cuts + firstQuery;
   task.next = next < run.firstBlock[run.rowCount] * run.layout.kvHeads ? firstKeys(run, placeOf(run, next)) : nullptr;
   task.workspace = run.workspaces + worker * (run.workspaceFloats + run.sparseFloats);
   task.sparseSpace = task.workspace + run.workspaceFloats;

@@ -43,6 +43,11 @@ struct AttentionRow {
   // Null, or [tokens, heads, 2]: of each query the maximum of its scores and the sum of exp(score - maximum). Outputs are not divided by the sum then, so that
   // they can be merged with what the other device has found.
   float* partials = nullptr;
+  // Of queries that are sparse, where firstKey is not 0: the scores that the other device has found, scaled and biased, [tokens, heads, otherStride] by position
+  // from 0 on: these keys compete with those here. And [tokens, heads]: which keys each query keeps, to tell that device. Without them the keys here compete alone.
+  const float* otherScores = nullptr;
+  size_t otherStride = 0;
+  AttentionCut* cuts = nullptr;
 };
 
 // Softmax online, one partial for each 256 positions (kPartTokens), merged in order: a query's result depends on itself and the keys and values that it sees

@@ -4,6 +4,7 @@
 #include <stdint.h>
 
 #include "CacheLayout.h"
+#include "keptKeys.h"
 
 namespace spillway {
 
@@ -33,6 +34,11 @@ struct AttentionBlock {
   uint32_t firstKey;     // keys before this position are not seen
   float* partials;       // null, or for each query maximum and sum, heads side by side; outputs are not divided by the sum then
   size_t partialStride;  // from token to token
+
+  // Where a query is sparse and keys before firstKey are another device's: their scores, scaled and biased, by position from 0, heads otherStride apart; or null.
+  const float* otherScores;
+  size_t otherStride, otherTokenStride;
+  AttentionCut* cuts;  // null, or heads side by side, tokens partialStride / 2 apart: which keys the query keeps
 
   // A page's KV head that is worked on after this block, as far as is known, or null: its first keys are asked for.
   const uint8_t* next;

@@ -25,9 +25,12 @@ static inline Range visible(const AttentionBlock& block, uint32_t token, uint32_
   return {begin < kPartTokens ? begin : kPartTokens, end < kPartTokens ? end : kPartTokens};
 }
 
-// The first position that some query of the block sees.
+// The first position that is in the window of some query of the block, and the first that some of them sees.
+static inline uint32_t firstInWindow(const AttentionBlock& block) {
+  return block.window != 0 && block.firstPosition >= block.window ? block.firstPosition - block.window + 1 : 0;
+}
 static inline uint32_t firstSeenBy(const AttentionBlock& block) {
-  const uint32_t inWindow = block.window != 0 && block.firstPosition >= block.window ? block.firstPosition - block.window + 1 : 0;
+  const uint32_t inWindow = firstInWindow(block);
   return inWindow > block.firstKey ? inWindow : block.firstKey;
 }
 

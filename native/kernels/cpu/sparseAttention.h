@@ -2,16 +2,9 @@
 // Included by sources that are compiled for each instruction set.
 #pragma once
 #include "attentionParts.h"
+#include "keptKeys.h"
 
 namespace spillway::SPILLWAY_ISA {
-
-// How many of `seen` keys a query keeps: keep * seen, rounded up; the factor takes back what rounding `keep` to a float may have added.
-static inline uint32_t keptKeys(float keep, uint32_t seen) {
-  const double kept = static_cast<double>(keep) * (1.0 - 1e-6) * seen;
-  const uint32_t whole = static_cast<uint32_t>(kept);
-  const uint32_t count = whole < kept ? whole + 1 : whole;
-  return count < 1 ? 1 : count < seen ? count : seen;
-}
 
 // Floats as integers in the same order, and back.
 static inline int32_t orderOf(float x) {
@@ -113,18 +106,29 @@ static inline uint32_t selectLargest(const float* scores, uint32_t n, uint32_t c
   return kept;
 }
 
-// Softmax of scores in place, n of them and -infinity up to the next multiple of 16. Returns the sum.
-static inline float softmaxOf(float* scores, uint32_t n) {
+// Softmax of scores in place, n of them and -infinity up to the next multiple of 16.
+static inline void softmaxOf(float* scores, uint32_t n, float* maximum, float* sum) {
   f32x16 best = set1(kLowest);
   for (uint32_t i = 0; i < n; i += 16) best = max(load(scores + i), best);
-  const f32x16 highest = set1(reduceMax(best));
+  *maximum = reduceMax(best);
+  const f32x16 highest = set1(*maximum);
   f32x16 total = zero();
   for (uint32_t i = 0; i < n; i += 16) {
     const f32x16 weight = expOfNegative(sub(load(scores + i), highest));
     store(scores + i, weight);
     total = add(total, weight);
   }
-  return reduceAdd(total);
+  *sum = reduceAdd(total);
+}
+
+// Of the keys that compete, chosen ones of n in all, ascending from position `first` on: where they end.
+static inline AttentionCut cutOf(const float* scores, const uint32_t* chosen, uint32_t kept, uint32_t first) {
+  AttentionCut cut = kNoKey;
+  for (uint32_t i = kept; i-- > 0;) {
+    const uint32_t order = scoreOrder(bitsOfFloat(scores[chosen[i]]));
+    if (order <= cut.order) cut = {order, first + chosen[i]};
+  }
+  return cut;
 }
 
 // Where the values of single positions are.
@@ -162,20 +166,20 @@ static void gatherValues(const AttentionBlock& block, const ValuePlaces& places,
   gather.write(sums);
 }
 
-// Plain scores of a tile of queries for all keys that they see, from position `base` on, a multiple of 16.
+// Plain scores of a tile of queries for all keys from position `from` on; they stand as from position `base` on. Multiples of 16.
 template <typename Format>
 struct SparseScores {
   const AttentionBlock& block;
   const Workspace& work;
-  uint32_t firstQuery, base;
+  uint32_t firstQuery, base, from;
   float* scores;
   size_t scoreStride;
   template <int Q>
   void tile(uint32_t first) const {
     const BlockPlaces places(block);
     Part part;
-    for (uint32_t start = base / kPartTokens * kPartTokens; start <= block.firstPosition; start += kPartTokens) {
-      places.locate(start, base / kKeyBlock, block.firstPosition / kKeyBlock + 1, &part);
+    for (uint32_t start = from / kPartTokens * kPartTokens; start <= block.firstPosition; start += kPartTokens) {
+      places.locate(start, from / kKeyBlock, block.firstPosition / kKeyBlock + 1, &part);
       // The values are not read as they lie, the next part's keys are.
       for (uint32_t i = 0; i < kBlocksAhead; i++) part.keys[part.toBlock + i] = part.values[part.toBlock + i];
       float* to = scores + (first - firstQuery) * scoreStride;
@@ -184,11 +188,11 @@ struct SparseScores {
   }
 };
 
-// One token.
+// One token. Keys before block.firstKey compete with the scores that they have elsewhere, where these are known.
 template <typename Format>
 static void attendSparsely(const AttentionBlock& block) {
   const CacheLayout& layout = block.layout;
-  const uint32_t position = block.firstPosition, firstSeen = firstSeenBy(block), base = firstSeen / 16 * 16;
+  const uint32_t position = block.firstPosition, firstHere = firstSeenBy(block), firstSeen = block.otherScores == nullptr ? firstHere : firstInWindow(block), base = firstSeen / 16 * 16;
   const size_t stride = cacheValueStride(layout), scoreStride = attentionSparseStride(position - base + 1);
   const Workspace work = carve(block);
   takeQueries<Format>(block, work);
@@ -201,18 +205,23 @@ static void attendSparsely(const AttentionBlock& block) {
 
   for (uint32_t first = 0; first < block.groupHeads; first += tiled) {
     const uint32_t last = first + tiled < block.groupHeads ? first + tiled : block.groupHeads;
-    forTiles(first, last, SparseScores<Format>{block, work, first, base, scores, scoreStride});
+    forTiles(first, last, SparseScores<Format>{block, work, first, base, firstHere / 16 * 16, scores, scoreStride});
     for (uint32_t q = first; q < last; q++) {
       float* own = scores + (q - first) * scoreStride;
-      finishAll(ruleOf(block, q), own, base, {firstSeen - base, position + 1 - base});
+      finishAll(ruleOf(block, q), own, base, {firstHere - base, position + 1 - base});
+      for (uint32_t t = firstSeen; t < firstHere; t++) own[t - base] = block.otherScores[q * block.otherStride + t];
       // The newest key is always kept, the others compete.
       own += firstSeen - base;
       uint32_t kept = count > 1 ? selectLargest(own, seen - 1, count - 1, chosen, weights) : 0;
+      if (block.cuts != nullptr) block.cuts[q] = cutOf(own, chosen, kept, firstSeen);
+      uint32_t elsewhere = 0;
+      while (elsewhere < kept && chosen[elsewhere] < firstHere - firstSeen) elsewhere++;
+      kept -= elsewhere;
+      for (uint32_t i = 0; elsewhere != 0 && i < kept; i++) chosen[i] = chosen[i + elsewhere];
       chosen[kept++] = seen - 1;
       for (uint32_t i = 0; i < kept; i++) weights[i] = own[chosen[i]], chosen[i] += firstSeen;
       for (uint32_t i = kept; i % 16 != 0; i++) weights[i] = -kInfinity;
-      work.sum[q] = softmaxOf(weights, kept);
-      work.maximum[q] = 0;  // of no use: where attention is sparse nothing is merged
+      softmaxOf(weights, kept, &work.maximum[q], &work.sum[q]);
       float* sums = work.merged + q * stride;
       size_t element = 0;
       for (; element + 64 <= stride; element += 64) gatherValues<Format, 4>(block, places, chosen, weights, kept, element, sums + element);
@@ -242,6 +251,8 @@ static void attendAs(const AttentionBlock& block) {
     one.queries = block.queries + token * block.queryStride;
     one.outputs = block.outputs + token * block.outputStride;
     if (block.partials != nullptr) one.partials = block.partials + token * block.partialStride;
+    if (block.otherScores != nullptr) one.otherScores = block.otherScores + token * block.otherTokenStride;
+    if (block.cuts != nullptr) one.cuts = block.cuts + token * block.partialStride / 2;
     attendSparsely<Format>(one);
   }
 }

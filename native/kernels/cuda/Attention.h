@@ -42,21 +42,23 @@ struct AttentionPartials {
 constexpr uint32_t kPartTokens = 256;
 inline uint32_t attentionParts(uint32_t lastPosition) { return lastPosition / kPartTokens + 1; }
 
-// Writes tokens' keys and values, [kvHeads * headDim] each, to their places in the pages, as cacheStore() does: values beyond the range of a half become
-// the largest half. keys, values: [tokens, stride].
+// Writes tokens' keys and values, [kvHeads * headDim] each, to their places in the pages, the same bytes as cacheStore(), whatever the layout's type: numbers beyond
+// the range of a half become the largest half. keys, values: [tokens, stride].
 void storeTokens(cudaStream_t stream, const CacheLayout& layout, const AttentionToken* tokens, size_t count, const float* keys, const float* values, size_t stride);
 
 // Each token by itself, over its keys here: partial results, not merged. As attendTokens() otherwise.
 void attendParts(cudaStream_t stream, const CacheLayout& layout, const AttentionShape& shape, const AttentionToken* tokens, size_t count, const float* queries,
                  size_t queryStride, const AttentionPartials& partials);
 
-// Decoding: each token by itself, over its keys in parts of kPartTokens that run in parallel, then merged. In float, any layout.
+// Decoding: each token by itself, over its keys in parts of kPartTokens that run in parallel, then merged. In float, any layout, codes of 8
+// and 4 bits as they lie in the pages.
 // queries: [count, queryStride], outputs: [count, outputStride], heads * headDim used of each; outputs may be the queries.
 // shape.alibiSlopes is device memory. partials: for count * heads queries and attentionParts(the largest position) parts.
 void attendTokens(cudaStream_t stream, const CacheLayout& layout, const AttentionShape& shape, const AttentionToken* tokens, size_t count, const float* queries,
                   size_t queryStride, float* outputs, size_t outputStride, const AttentionPartials& partials);
 
-// Whether attendRanges() takes this layout: halves, heads of 16 to 256 elements in multiples of 16. Others go through attendTokens().
+// Whether attendRanges() takes this layout: halves, heads of 16 to 256 elements in multiples of 16. Others go through attendTokens(); quantised
+// pages become halves before (QuantisedPages.h).
 bool hasRangeAttention(const CacheLayout& layout);
 // Prompts: 64 queries at a time against tiles of keys, on tensor cores: queries and weights are rounded to halves. tokens as above,
 // ranges: [rangeCount], none longer than mostTokens; outputs must not overlap the queries.

@@ -1,26 +1,49 @@
-// Pages of the KV cache in 4 or 8 bits, to store and to move; attention reads pages that were turned back into halves.
-//
-// A head's vector of one token is cut into groups of 64 elements, the last one filled up with zeros that take no part. Of a group:
-//   scale = (largest - smallest) / (2^bits - 1) and minimum = smallest, both rounded to half
-//   q = (x - minimum) / scale to the nearest integer, from 0 to 2^bits - 1;  x is read back as fma(scale, q, minimum), rounded to half, 65504 at most
-// A quantised page holds, one KV head after another, the keys and then the values of each: for every token [groups][64 q], then for every token
-// [groups]{half scale, half minimum}. 4-bit numbers stand two a byte, the even element low. So a page is read and written token by token, and
-// a token that was never stored harms no other. A group with a NaN or an infinity comes back as NaN.
+// Pages of the KV cache in 8 or 4 bits on the device: the CPU's own (kernels/cpu/CacheLayout.h), byte for byte, so that they move between tiers as they are.
+// Tokens are rounded when they are stored. Decoding attends to the codes as they lie in memory; prompts, whose every key meets many queries, to halves that
+// pages are turned back into for the time.
 #pragma once
 #include "../cpu/CacheLayout.h"
 #include "gpu.h"
 
 namespace spillway::cuda {
 
-__host__ __device__ inline uint32_t quantisedGroups(const CacheLayout& layout) { return (layout.headDim + kCacheGroup - 1) / kCacheGroup; }
-// Of the keys or the values of one KV head. bits: 4 or 8.
-__host__ __device__ inline size_t quantisedSideBytes(const CacheLayout& layout, uint32_t bits) {
-  return size_t{layout.pageTokens} * quantisedGroups(layout) * (kCacheGroup * bits / 8 + 4);
-}
-inline size_t quantisedPageBytes(const CacheLayout& layout, uint32_t bits) { return 2 * layout.kvHeads * quantisedSideBytes(layout, bits); }
+// The layout of the halves that quantised pages turn into.
+inline CacheLayout plainLayout(const CacheLayout& layout) { return {CacheType::F16, layout.kvHeads, layout.headDim, layout.pageTokens}; }
 
-// layout is the plain pages', of halves. Addresses of pages are in device memory; page i of one becomes page i of the other, all tokens of it.
-void quantisePages(cudaStream_t stream, const CacheLayout& layout, uint32_t bits, const uint8_t* const* plain, uint8_t* const* quantised, size_t pages);
-void dequantisePages(cudaStream_t stream, const CacheLayout& layout, uint32_t bits, const uint8_t* const* quantised, uint8_t* const* plain, size_t pages);
+// Where one KV head's codes and scales are; CacheLayout.h says what stands there. Lines are of 64 bytes.
+struct QuantisedHead {
+  const uint8_t* const* pages;
+  uint32_t pageTokens, headDim, groups, keyLines, valueLines;  // valueLines: of one quad of tokens
+  uint32_t keyBlockBytes, valueBlockBytes;
+  size_t headOffset, valuesOffset;  // from a page's beginning to the head's keys, and to its values
+
+  __device__ __forceinline__ const uint8_t* keyBlock(uint32_t position) const {
+    return pages[position / pageTokens] + headOffset + size_t{position % pageTokens / kKeyBlock} * keyBlockBytes;
+  }
+  __device__ __forceinline__ const uint8_t* valueBlock(uint32_t position) const {
+    return pages[position / pageTokens] + valuesOffset + size_t{position % pageTokens / kKeyBlock} * valueBlockBytes;
+  }
+};
+
+__device__ __forceinline__ QuantisedHead quantisedHead(const CacheLayout& layout, const uint8_t* const* pages, uint32_t kvHead) {
+  constexpr uint32_t kLine = kCacheLine;
+  QuantisedHead head;
+  const uint32_t blocks = layout.pageTokens / kKeyBlock, perByte = layout.type == CacheType::Q4 ? 2 : 1;
+  head.pages = pages;
+  head.pageTokens = layout.pageTokens;
+  head.headDim = layout.headDim;
+  head.groups = (layout.headDim + kCacheGroup - 1) / kCacheGroup;
+  head.keyLines = (layout.headDim + 4 * perByte - 1) / (4 * perByte);
+  head.valueLines = (layout.headDim + 16 * perByte - 1) / (16 * perByte);
+  head.keyBlockBytes = (head.keyLines + head.groups) * kLine;
+  head.valueBlockBytes = (4 * head.valueLines + head.groups) * kLine;
+  head.headOffset = size_t{kvHead} * blocks * (head.keyBlockBytes + head.valueBlockBytes);
+  head.valuesOffset = head.headOffset + size_t{blocks} * head.keyBlockBytes;
+  return head;
+}
+
+// Addresses of pages are in device memory; quantised page i becomes plain page i, all tokens of it, or nothing where
+// the former is null. layout: the quantised pages'.
+void dequantisePages(cudaStream_t stream, const CacheLayout& layout, const uint8_t* const* quantised, uint8_t* const* plain, size_t pages);
 
 }  // namespace spillway::cuda

@@ -26,7 +26,8 @@ class Stream {
 // A point in a stream. Before it is first recorded it has come to pass.
 class Event {
  public:
-  Event() { check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cudaEventCreateWithFlags"); }
+  // flags: how synchronize() waits (cudaEventBlockingSync).
+  explicit Event(unsigned flags = cudaEventDefault) { check(cudaEventCreateWithFlags(&event_, flags | cudaEventDisableTiming), "cudaEventCreateWithFlags"); }
   ~Event() { cudaEventDestroy(event_); }
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;

@@ -1,4 +1,5 @@
 #include "attentionTile.h"
+#include "storeQuantisedTokens.h"
 
 namespace spillway::cuda {
 namespace {
@@ -32,6 +33,7 @@ __global__ void storeTokensKernel(CacheLayout layout, const AttentionToken* toke
 }  // namespace
 
 void storeTokens(cudaStream_t stream, const CacheLayout& layout, const AttentionToken* tokens, size_t count, const float* keys, const float* values, size_t stride) {
+  if (isQuantised(layout.type)) return storeQuantisedTokens(stream, layout, tokens, count, keys, values, stride);
   launch("storeTokens", storeTokensKernel, dim3(static_cast<unsigned>(count), layout.kvHeads), 128, 0, stream, layout, tokens, keys, values, stride);
 }
 

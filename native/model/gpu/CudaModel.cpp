@@ -30,8 +30,6 @@ const GpuParts& checked(const GpuParts& parts) {
   if (gpu.buffers == 0 && parts.weights.mostStreamedBytes() != 0) refuse("gpu.buffers", 0, "1 or more: some of each layer is not on the device for good");
   if (options.limits.rowsPerSquare > kMostRows) refuse("limits.rowsPerSquare", options.limits.rowsPerSquare, "at most " + std::to_string(kMostRows) + " with gpu");
   if (uint64_t(options.pages) + gpu.pages > INT32_MAX) refuse("gpu.pages", gpu.pages, "at most " + std::to_string(INT32_MAX - options.pages) + " beside those in memory");
-  if (gpu.pages != 0 && isQuantised(options.cacheType)) refuse("gpu.pages", gpu.pages, "0 with a cache of 8 or 4 bits, whose pages are in host memory");
-  if (gpu.pages != 0 && options.keepKeys < 1) refuse("gpu.pages", gpu.pages, "0 with sparse attention, whose pages are in host memory");
   return parts;
 }
 
@@ -110,6 +108,7 @@ void CudaModel::reserve() {
   constantMemory_ = device_->take(constantBytes_, "scratch memory");
   parts_.weights.place(weightMemory_.data());
   if (sizes.weightBuffers != 0) buffers_.place(gpu.buffers, parts_.weights.mostStreamedBytes(), bufferMemory_.data());
+  bufferOrder_.resize(gpu.buffers);
   pages_.data = cacheMemory_.data();
   weights_.reserve();
   hostScratch_ = Arena(hostScratchBytes_, "scratch memory");
@@ -122,15 +121,15 @@ void CudaModel::reserveLinks() {
   pinned_.emplace(cuda::MemoryKind::Pinned, parts_.options.gpu->pinnedBytes);
   const size_t bytes = pinned_->capacityBytes();
   uint8_t* data = pinned_->take(bytes, nullptr, "pieces that cross the link").data;
-  const auto add = [&](std::optional<Link>& link, size_t share, size_t pieces) {
+  const auto add = [&](std::optional<Link>& link, StreamIndex index, size_t share, size_t pieces) {
     const size_t piece = bytes / share / pieces / DirectFile::kAlignment * DirectFile::kAlignment;
-    link.emplace(*device_, data, piece, pieces);
+    link.emplace(*device_, done_, index, data, piece, pieces);
     data += piece * pieces;
   };
-  add(weightLink_, 2, 4);
-  add(computeLink_, 4, 8);
-  add(upLink_, 8, 2);
-  add(downLink_, 8, 2);
+  add(weightLink_, StreamIndex::Weights, 2, 4);
+  add(computeLink_, StreamIndex::Compute, 4, 8);
+  add(upLink_, StreamIndex::Up, 8, 2);
+  add(downLink_, StreamIndex::Down, 8, 2);
 }
 
 void CudaModel::reserveConstants() {
@@ -158,32 +157,10 @@ void CudaModel::load(const std::vector<File>& files, LoadProgress& progress) {
   weights_.load(files, parts_.pool, *weightLink_, progress);
 }
 
-void CudaModel::loadWeight(uint32_t layer, uint32_t buffer, WeightStore* store, const std::atomic<bool>& stopped) {
-  weightLink_->use();
-  WeightBuffers::Filling filling(buffers_, buffer);
-  weights_.loadLayer(layer, filling.data(), store, *weightLink_, stopped);
-  filling.finish(layer);
-}
-
-std::unique_ptr<TaskResult> CudaModel::compute(ComputePart part, uint32_t layer, const Batch& batch, Activations& activations, int32_t buffer, const GpuStaging& staging) {
-  Link& link = *computeLink_;
-  link.use();
-  Scratch scratch(scratchMemory_.data(), scratchMemory_.bytes()), host(hostScratch_.data(), hostScratch_.bytes());
-  std::optional<WeightBuffers::Use> use;
-  if (buffer != kNoBuffer) use.emplace(buffers_, static_cast<uint32_t>(buffer), layer);
-  GpuPass pass = passOf(batch, activations, scratch, host, &link);
-  if (use) pass.streamed = use->data();
-  pass.staged = staging.data;
-  pass.stagedBytes = staging.placeBytes;
-  std::unique_ptr<TaskResult> result;
+void CudaModel::launchOn(Link& link, Launch& launch, const std::function<void()>& body) {
   try {
-    switch (part) {
-      case ComputePart::Embed: embed(pass); break;
-      case ComputePart::Project: project(pass, layer); break;
-      case ComputePart::Attend: attendLayer(pass, layer); break;
-      case ComputePart::Finish: finish(pass, layer); break;
-      case ComputePart::Head: result = head(pass); break;
-    }
+    body();
+    launch.left = link.fence();
   } catch (...) {
     // What was begun ends before the task does: it uses what others may have next.
     try {
@@ -192,7 +169,43 @@ std::unique_ptr<TaskResult> CudaModel::compute(ComputePart part, uint32_t layer,
     }
     throw;
   }
-  link.finish();
+}
+
+void CudaModel::loadWeight(uint32_t layer, uint32_t buffer, WeightStore* store, const std::atomic<bool>& stopped, Launch& launch) {
+  Link& link = *weightLink_;
+  link.use();
+  WeightBuffers::Filling filling(buffers_, buffer);
+  link.after(launch.before);
+  bufferOrder_.fill(buffer, link);
+  launchOn(link, launch, [&] { weights_.loadLayer(layer, filling.data(), store, link, stopped); });
+  filling.finish(layer);
+}
+
+std::unique_ptr<TaskResult> CudaModel::compute(ComputePart part, uint32_t layer, const Batch& batch, Activations& activations, int32_t buffer, const GpuStaging& staging,
+                                               Launch& launch) {
+  Link& link = *computeLink_;
+  link.use();
+  link.after(launch.before);
+  Scratch scratch(scratchMemory_.data(), scratchMemory_.bytes()), host(hostScratch_.data(), hostScratch_.bytes());
+  std::optional<WeightBuffers::Use> use;
+  if (buffer != kNoBuffer) {
+    use.emplace(buffers_, static_cast<uint32_t>(buffer), layer);
+    bufferOrder_.read(static_cast<uint32_t>(buffer), link);
+  }
+  GpuPass pass = passOf(batch, activations, scratch, host, &link);
+  if (use) pass.streamed = use->data();
+  pass.staged = staging.data;
+  pass.stagedBytes = staging.placeBytes;
+  std::unique_ptr<TaskResult> result;
+  launchOn(link, launch, [&] {
+    switch (part) {
+      case ComputePart::Embed: embed(pass); break;
+      case ComputePart::Project: project(pass, layer); break;
+      case ComputePart::Attend: attendLayer(pass, layer); break;
+      case ComputePart::Finish: finish(pass, layer); break;
+      case ComputePart::Head: result = head(pass); break;
+    }
+  });
   return result;
 }
 
@@ -208,17 +221,19 @@ std::shared_ptr<Activations> CudaModel::createActivations(uint32_t tokens) {
   return std::make_shared<Activations>(spec_, tokens, true, std::move(owner), data);
 }
 
-void CudaModel::readHidden(const Activations& activations, void* to, size_t bytes) {
+void CudaModel::readHidden(const Activations& activations, void* to, size_t bytes, const Launch& launch) {
   std::lock_guard<std::mutex> lock(downMutex_);
   downLink_->use();
+  downLink_->after(launch.before);
   downLink_->download(to, activations.hidden, bytes);
+  downLink_->finish();
 }
 
-void CudaModel::writeHidden(Activations& activations, const void* from, size_t bytes) {
+void CudaModel::writeHidden(Activations& activations, const void* from, size_t bytes, Launch& launch) {
   std::lock_guard<std::mutex> lock(upMutex_);
   upLink_->use();
-  upLink_->upload(activations.hidden, from, bytes);
-  upLink_->finish();
+  upLink_->after(launch.before);
+  launchOn(*upLink_, launch, [&] { upLink_->upload(activations.hidden, from, bytes); });
 }
 
 }  // namespace spillway

@@ -1,11 +1,13 @@
 // GpuModel on CUDA, or its emulation.
 #pragma once
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 
 #include "../../kernels/cuda/MemoryPool.h"
 #include "../WeightBuffers.h"
+#include "BufferOrder.h"
 #include "Device.h"
 #include "GpuModel.h"
 #include "GpuPass.h"
@@ -25,14 +27,17 @@ class CudaModel : public GpuModel {
   void reserve() override;
   void load(WeightStore& store, LoadProgress& progress) override;
   void load(const std::vector<File>& files, LoadProgress& progress) override;
-  void loadWeight(uint32_t layer, uint32_t buffer, WeightStore* store, const std::atomic<bool>& stopped) override;
-  std::unique_ptr<TaskResult> compute(ComputePart part, uint32_t layer, const Batch& batch, Activations& activations, int32_t buffer, const GpuStaging& staging) override;
+  void loadWeight(uint32_t layer, uint32_t buffer, WeightStore* store, const std::atomic<bool>& stopped, Launch& launch) override;
+  std::unique_ptr<TaskResult> compute(ComputePart part, uint32_t layer, const Batch& batch, Activations& activations, int32_t buffer, const GpuStaging& staging,
+                                      Launch& launch) override;
   std::shared_ptr<Activations> createActivations(uint32_t tokens) override;
-  void readHidden(const Activations& activations, void* to, size_t bytes) override;
-  void writeHidden(Activations& activations, const void* from, size_t bytes) override;
+  void readHidden(const Activations& activations, void* to, size_t bytes, const Launch& launch) override;
+  void writeHidden(Activations& activations, const void* from, size_t bytes, Launch& launch) override;
 
  private:
   void measureScratch();
+  // Gives the link's stream a task's work, and leaves its end in `launch`. What body throws goes through, once the stream has ended what it was given.
+  static void launchOn(Link& link, Launch& launch, const std::function<void()>& body);
   GpuPass passOf(const Batch& batch, Activations& activations, Scratch& scratch, Scratch& host, Link* link) const;
   void reserveLinks();
   void reserveConstants();
@@ -51,6 +56,8 @@ class CudaModel : public GpuModel {
   Device::Piece weightMemory_, bufferMemory_, cacheMemory_, scratchMemory_, constantMemory_;
   Arena hostScratch_;
   WeightBuffers buffers_;
+  BufferOrder bufferOrder_;
+  StreamsDone done_;
   std::mutex upMutex_, downMutex_;  // stores and peers have queues of their own
   std::optional<Link> computeLink_, weightLink_, upLink_, downLink_;
 };

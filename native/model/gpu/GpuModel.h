@@ -2,7 +2,8 @@
 // (with CUDA, or its emulation) or spillway_gpu_none.
 //
 // Memory on the device is one reservation, cut up when it is made: weights, weight buffers, pages of the cache, scratch; what is left is for activations.
-// Every task ends when the device is done with it, so that tasks on different queues need no more order than their events give them.
+// A task's work is given to a stream of the device, behind what Launch::before names, and its end is what it leaves in Launch::left. Where a task needs something
+// back (experts, attention on the host, sampled tokens) it waits for that alone, and whoever is behind it with it.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -42,14 +43,15 @@ class GpuModel {
   // From one of these two; see Model.
   virtual void load(WeightStore& store, LoadProgress& progress) = 0;
   virtual void load(const std::vector<File>& files, LoadProgress& progress) = 0;
-  virtual void loadWeight(uint32_t layer, uint32_t buffer, WeightStore* store, const std::atomic<bool>& stopped) = 0;
-  virtual std::unique_ptr<TaskResult> compute(ComputePart part, uint32_t layer, const Batch& batch, Activations& activations, int32_t buffer, const GpuStaging& staging) = 0;
+  virtual void loadWeight(uint32_t layer, uint32_t buffer, WeightStore* store, const std::atomic<bool>& stopped, Launch& launch) = 0;
+  virtual std::unique_ptr<TaskResult> compute(ComputePart part, uint32_t layer, const Batch& batch, Activations& activations, int32_t buffer, const GpuStaging& staging,
+                                              Launch& launch) = 0;
 
   // On any thread. Throws Error(Memory), with numbers, where the reservation has no room left.
   virtual std::shared_ptr<Activations> createActivations(uint32_t tokens) = 0;
-  // Hidden states across the link, on any thread; they return when all is there.
-  virtual void readHidden(const Activations& activations, void* to, size_t bytes) = 0;
-  virtual void writeHidden(Activations& activations, const void* from, size_t bytes) = 0;
+  // Hidden states across the link, on any thread. Reading returns when all is there; what is written may change when writing returns.
+  virtual void readHidden(const Activations& activations, void* to, size_t bytes, const Launch& launch) = 0;
+  virtual void writeHidden(Activations& activations, const void* from, size_t bytes, Launch& launch) = 0;
 };
 
 // Entries of page tables that a batch may reach: no more than rows of full length have, and no page twice.

@@ -43,7 +43,7 @@ struct GpuPass {
   Scratch& scratch;  // of the device
   Scratch& host;
   Link* link;  // null while measuring
-  float keepKeys = 1;                 // below 1: sparse attention, on the host alone
+  float keepKeys = 1;                 // below 1: sparse attention (AttentionShape::keep)
   const uint8_t* streamed = nullptr;  // the buffer on the device that holds the rest of the layer at hand
   uint8_t* staged = nullptr;          // the staging buffer of the square at hand, in host memory, if it has pages to stage
   size_t stagedBytes = 0;             // of a place in it

@@ -66,9 +66,8 @@ void GpuWeights::loadLayer(size_t layer, uint8_t* buffer, WeightStore* store, Li
   if (pin_.pinned()) cuda::check(cudaMemcpyAsync(buffer, here, bytes, cudaMemcpyHostToDevice, link.stream()), "cudaMemcpyAsync");
   else link.upload(buffer, here, bytes);
   if (host_.layerBlock(layer).streams()) {
-    store->readStreamed(layer, {link.pieceBytes(), [&] { return link.next(); }, [&](uint64_t offset, uint64_t piece) { link.send(buffer + bytes + offset, piece); }}, stopped);
+    store->readStreamed(layer, {link.pieceBytes(), [&] { return link.nextPiece(); }, [&](uint64_t offset, uint64_t piece) { link.send(buffer + bytes + offset, piece); }}, stopped);
   }
-  link.finish();
 }
 
 }  // namespace spillway

@@ -24,7 +24,7 @@ class GpuWeights {
 
   void load(WeightStore& store, Link& link, LoadProgress& progress);
   void load(const std::vector<File>& files, ThreadPool& pool, Link& link, LoadProgress& progress);
-  // All of a layer that is not on the device, to `buffer` there; returns when it is. store: null where nothing comes from one.
+  // All of a layer that is not on the device, to `buffer` there; returns when the stream has been given it. store: null where nothing comes from one.
   void loadLayer(size_t layer, uint8_t* buffer, WeightStore* store, Link& link, const std::atomic<bool>& stopped);
 
  private:

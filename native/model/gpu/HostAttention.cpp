@@ -1,8 +1,10 @@
 #include "HostAttention.h"
 
+#include <algorithm>
+
 namespace spillway {
 
-HostAttention::HostAttention(const GpuPass& pass, const AttendingRuns& runs, const AttendingRules& rules, size_t layer)
+HostAttention::HostAttention(const GpuPass& pass, const AttendingRuns& runs, const AttendingRules& rules, size_t layer, size_t scoreFloats)
     : pass_(pass), runs_(runs), rules_(rules), layer_(layer) {
   if (pass.hostPages.pages() == 0) return;
   const DecoderSpec& spec = pass.spec;
@@ -11,6 +13,8 @@ HostAttention::HostAttention(const GpuPass& pass, const AttendingRuns& runs, con
   keys_ = pass.host.take<float>(tokens * spec.keyWidth());
   values_ = pass.host.take<float>(tokens * spec.keyWidth());
   partials_ = pass.host.take<float>(tokens * spec.heads * 2);
+  scores_ = pass.host.take<float>(scoreFloats);
+  cuts_ = pass.host.take<AttentionCut>(scoreFloats == 0 ? 0 : tokens * spec.heads);
   partialsThere_ = pass.scratch.take<cuda::AttentionPartial>(tokens * spec.heads);
   valuesThere_ = pass.scratch.take<float>(tokens * spec.queryWidth());
   if (!pass.measuring()) return;
@@ -19,10 +23,10 @@ HostAttention::HostAttention(const GpuPass& pass, const AttendingRuns& runs, con
   pass.host.release(mark);
 }
 
-// body(first token, tokens) for everything that the processor attends for.
+// body(first token, tokens) for all that attend in one of these ways.
 template <typename Body>
-void HostAttention::forRuns(Body body) const {
-  for (const Attending kind : {Attending::Split, Attending::OnHost}) {
+void HostAttention::forRuns(std::initializer_list<Attending> kinds, Body body) const {
+  for (const Attending kind : kinds) {
     for (const AttendingRun* run = runs_.begin(kind); run != runs_.end(kind); run++) body(size_t(run->firstToken), size_t(run->tokens));
   }
 }
@@ -34,18 +38,35 @@ void HostAttention::fetch() {
     pass_.link->download(keys_ + first * keyWidth, activations.keys + first * keyWidth, tokens * keyWidth * sizeof(float));
     pass_.link->download(values_ + first * keyWidth, activations.values + first * keyWidth, tokens * keyWidth * sizeof(float));
   };
-  forRuns([&](size_t first, size_t tokens) {
+  forRuns({Attending::Split, Attending::SparselySplit, Attending::OnHost}, [&](size_t first, size_t tokens) {
     pass_.link->download(queries_ + first * queryWidth, activations.queries + first * queryWidth, tokens * queryWidth * sizeof(float));
     fetchKeys(first, tokens);
   });
   // The device attends for these, but their keys and values are to stay here.
-  for (const AttendingRun* run = runs_.begin(Attending::Lent); run != runs_.end(Attending::Lent); run++) fetchKeys(run->firstToken, run->tokens);
+  forRuns({Attending::Lent}, fetchKeys);
+}
+
+// `count` tokens of one range, from `token` on.
+AttentionRow HostAttention::rowOf(size_t token, uint32_t count) const {
+  const Batch& batch = pass_.batch;
+  const BatchRange& range = batch.ranges[batch.tokens[token].range];
+  float* queries = queries_ + token * pass_.spec.queryWidth();
+  AttentionRow row{queries, queries, batch.tokens[token].position, count, batch.pagePointers.data() + range.firstPage, range.row->promptTokens};
+  row.firstKey = firstHostKey(range, pass_.layout().pageTokens);
+  row.partials = partials_ + token * pass_.spec.heads * 2;
+  return row;
+}
+
+void HostAttention::attendRows(size_t rows) const {
+  const DecoderSpec& spec = pass_.spec;
+  const float* slopes = spec.position == PositionKind::Alibi ? spec.alibiSlopes.data() : nullptr;
+  const AttentionShape shape{spec.heads, spec.attentionScale, spec.layerSpecs[layer_].window, slopes, spec.alibiRoundToBfloat16, pass_.keepKeys};
+  spillway::attend(pass_.compute, pass_.layout(), shape, pass_.batch.attentionRows.data(), rows, spec.queryWidth(), spec.queryWidth(), pass_.host);
 }
 
 void HostAttention::attend() {
   const DecoderSpec& spec = pass_.spec;
   const Batch& batch = pass_.batch;
-  const size_t width = spec.queryWidth();
   Activations activations(spec, 0, true);
   activations.queries = queries_;
   activations.keys = keys_;
@@ -56,26 +77,40 @@ void HostAttention::attend() {
   placePages(pass, layer_);
   size_t rows = 0;
   for (const BatchRange& range : batch.ranges) {
-    const uint32_t firstKey = firstHostKey(range, pass_.layout().pageTokens), first = firstHostQuery(batch, range, rules_), end = range.firstPosition + range.tokens;
-    if (first >= end) continue;
-    const size_t token = range.firstToken + (first - range.firstPosition);
-    AttentionRow& row = batch.attentionRows[rows++];
-    row = {queries_ + token * width, queries_ + token * width, first, end - first, batch.pagePointers.data() + range.firstPage, range.row->promptTokens};
-    row.firstKey = firstKey;
-    row.partials = partials_ + token * spec.heads * 2;
+    const uint32_t first = firstHostQuery(batch, range, rules_);
+    uint32_t end = range.firstPosition + range.tokens;
+    if (rules_.sparse && range.devicePages != 0) end = std::min(end, range.row->promptTokens);  // the others need to know of keys on the device
+    if (first < end) batch.attentionRows[rows++] = rowOf(range.firstToken + (first - range.firstPosition), end - first);
   }
-  if (rows == 0) return;
-  const float* slopes = spec.position == PositionKind::Alibi ? spec.alibiSlopes.data() : nullptr;
-  const AttentionShape shape{spec.heads, spec.attentionScale, spec.layerSpecs[layer_].window, slopes, spec.alibiRoundToBfloat16, pass_.keepKeys};
-  spillway::attend(pass_.compute, pass_.layout(), shape, batch.attentionRows.data(), rows, width, width, pass_.host);
+  if (rows != 0) attendRows(rows);
+}
+
+void HostAttention::sendTokens(size_t first, size_t tokens) const {
+  const size_t heads = pass_.spec.heads, width = pass_.spec.queryWidth();
+  pass_.link->upload(partialsThere_ + first * heads, partials_ + first * heads * 2, tokens * heads * sizeof(cuda::AttentionPartial));
+  pass_.link->upload(valuesThere_ + first * width, queries_ + first * width, tokens * width * sizeof(float));
 }
 
 void HostAttention::send() {
-  const size_t heads = pass_.spec.heads, width = pass_.spec.queryWidth();
-  forRuns([&](size_t first, size_t tokens) {
-    pass_.link->upload(partialsThere_ + first * heads, partials_ + first * heads * 2, tokens * heads * sizeof(cuda::AttentionPartial));
-    pass_.link->upload(valuesThere_ + first * width, queries_ + first * width, tokens * width * sizeof(float));
-  });
+  forRuns({Attending::Split, Attending::OnHost}, [&](size_t first, size_t tokens) { sendTokens(first, tokens); });
+}
+
+void HostAttention::attendSparsely(size_t first, size_t tokens, const cuda::KeyScores& scores, AttentionCut* cuts) {
+  const Batch& batch = pass_.batch;
+  const size_t heads = pass_.spec.heads, end = first + tokens;
+  pass_.link->download(scores_, scores.scores, tokens * heads * scores.stride * sizeof(float));
+  size_t rows = 0;
+  for (size_t token = first, next; token < end; token = next) {
+    for (next = token + 1; next < end && batch.tokens[next].range == batch.tokens[token].range;) next++;
+    AttentionRow& row = batch.attentionRows[rows++];
+    row = rowOf(token, static_cast<uint32_t>(next - token));
+    row.otherScores = scores_ + (token - first) * heads * scores.stride;
+    row.otherStride = scores.stride;
+    row.cuts = cuts_ + (token - first) * heads;
+  }
+  attendRows(rows);
+  sendTokens(first, tokens);
+  pass_.link->upload(cuts, cuts_, tokens * heads * sizeof(AttentionCut));
 }
 
 }  // namespace spillway

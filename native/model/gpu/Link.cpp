@@ -5,11 +5,28 @@
 
 namespace spillway {
 
-Link::Link(const Device& device, uint8_t* pinned, size_t pieceBytes, size_t pieces) : device_(device), pinned_(pinned), pieceBytes_(pieceBytes) {
+Link::Link(const Device& device, StreamsDone& done, StreamIndex index, uint8_t* pinned, size_t pieceBytes, size_t pieces)
+    : device_(device), done_(done), index_(index), pinned_(pinned), pieceBytes_(pieceBytes) {
   for (size_t i = 0; i < pieces; i++) events_.push_back(std::make_unique<cuda::Event>());
 }
 
-uint8_t* Link::next() {
+void Link::finish() {
+  stream_.synchronize();
+  done_.add(advanceClock());
+}
+
+void Link::after(const std::vector<std::shared_ptr<Fence>>& before) {
+  clock_.join(done_.clock());
+  for (const auto& each : before) {
+    const auto& fence = static_cast<const StreamFence&>(*each);
+    if (fence.stream() != index_) fence.holdUp(stream_.get());
+    clock_.join(fence.clock());
+  }
+}
+
+std::shared_ptr<Fence> Link::fence() { return std::make_shared<StreamFence>(device_, done_, index_, stream_.get(), advanceClock()); }
+
+uint8_t* Link::nextPiece() {
   events_[at_]->synchronize();
   return piece(at_);
 }
@@ -23,7 +40,7 @@ void Link::send(void* to, size_t bytes) {
 void Link::upload(void* to, const void* from, size_t bytes) {
   for (size_t at = 0; at < bytes; at += pieceBytes_) {
     const size_t some = std::min(pieceBytes_, bytes - at);
-    std::memcpy(next(), static_cast<const uint8_t*>(from) + at, some);
+    std::memcpy(nextPiece(), static_cast<const uint8_t*>(from) + at, some);
     send(static_cast<uint8_t*>(to) + at, some);
   }
 }

@@ -7,13 +7,14 @@
 
 #include "../../kernels/cuda/Stream.h"
 #include "Device.h"
+#include "StreamFence.h"
 
 namespace spillway {
 
 class Link {
  public:
-  // pinned: pieces x pieceBytes, which outlive this.
-  Link(const Device& device, uint8_t* pinned, size_t pieceBytes, size_t pieces);
+  // pinned: pieces x pieceBytes, which outlive this. done: of all links of the device; outlives this, too.
+  Link(const Device& device, StreamsDone& done, StreamIndex index, uint8_t* pinned, size_t pieceBytes, size_t pieces);
 
   // Of the thread that calls: CUDA keeps the device a thread works with.
   void use() const { device_.use(); }
@@ -21,7 +22,7 @@ class Link {
   size_t pieceBytes() const { return pieceBytes_; }
 
   // A piece that is not on the link any more, to be filled, and its way to the device, after what the stream has been given so far.
-  uint8_t* next();
+  uint8_t* nextPiece();
   void send(void* to, size_t bytes);
 
   // Any number of bytes; `from` may change when it returns. The device has them after what the stream has been given so far.
@@ -29,13 +30,29 @@ class Link {
   // Returns when they are there.
   void download(void* to, const void* from, size_t bytes);
   // Until all of the stream's work is done.
-  void finish() { stream_.synchronize(); }
+  void finish();
+
+  // What the stream is given from now on waits for these fences of the same device; the caller does not.
+  void after(const std::vector<std::shared_ptr<Fence>>& before);
+  // The end of what the stream has been given so far.
+  std::shared_ptr<Fence> fence();
+  // What comes before whatever the stream is given now, and the number of that.
+  StreamIndex index() const { return index_; }
+  const StreamClock& clock() const { return clock_; }
+  uint64_t next() const { return StreamClock(clock_)[index_] + 1; }
 
  private:
+  const StreamClock& advanceClock() {
+    clock_[index_]++;
+    return clock_;
+  }
   uint8_t* piece(size_t index) const { return pinned_ + index * pieceBytes_; }
   void advance() { at_ = (at_ + 1) % events_.size(); }
 
   const Device& device_;
+  StreamsDone& done_;
+  const StreamIndex index_;
+  StreamClock clock_;
   uint8_t* pinned_;
   size_t pieceBytes_;
   size_t at_ = 0;

@@ -23,12 +23,15 @@ uint64_t lentEnd(const Batch& batch, const BatchRange& range, const AttendingRul
 }
 
 Share shareOf(const Batch& batch, const BatchRange& range, const AttendingRules& rules, Attending kind) {
-  const uint32_t there = upTo(range, firstHostKey(range, rules.pageTokens)), prompt = rules.inRanges ? std::min(there, upTo(range, range.row->promptTokens)) : 0;
+  const uint32_t there = upTo(range, firstHostKey(range, rules.pageTokens)), prompt = rules.inRanges ? std::min({there, upTo(range, range.row->promptTokens), upTo(range, rules.rangeTokens)}) : 0;
   const uint32_t host = firstHostQuery(batch, range, rules) - range.firstPosition;
+  const uint32_t dense = rules.sparse ? upTo(range, range.row->promptTokens) : range.tokens, split = range.devicePages == 0 ? range.tokens : host;
   switch (kind) {
     case Attending::InRange: return {0, prompt};
-    case Attending::ByItself: return {prompt, there};
-    case Attending::Split: return {range.devicePages == 0 ? range.tokens : host, range.tokens};
+    case Attending::ByItself: return {prompt, std::min(there, dense)};
+    case Attending::Sparsely: return {std::max(prompt, dense), there};
+    case Attending::Split: return {split, dense};
+    case Attending::SparselySplit: return {std::max(split, dense), range.tokens};
     case Attending::OnHost: return {range.devicePages == 0 ? host : range.tokens, range.tokens};
     case Attending::Lent: return {there, host};
   }
@@ -53,8 +56,8 @@ AttendingRuns listAttendingRuns(const Batch& batch, const AttendingRules& rules,
       const Share share = shareOf(batch, range, rules, kind);
       if (share.begin >= share.end) continue;
       const AttendingRun run{range.firstToken + share.begin, share.end - share.begin};
-      if (kind == Attending::InRange) found.longest = std::max(found.longest, run.tokens);
-      else if (kind != Attending::Lent && count != 0 && runs[count - 1].firstToken + runs[count - 1].tokens == run.firstToken) {
+      const bool alone = kind == Attending::InRange || kind == Attending::Lent;
+      if (!alone && count != 0 && runs[count - 1].firstToken + runs[count - 1].tokens == run.firstToken) {
         runs[count - 1].tokens += run.tokens;
         continue;
       }

@@ -14,25 +14,28 @@ struct AttendingRun {
 };
 
 enum class Attending : uint8_t {
-  InRange,   // all of its keys are on the device: of a prompt, many queries at a time. Runs are of one row each
-  ByItself,  // likewise, a token by itself
-  Split,     // its row's first keys are on the device, the last ones, its own among them, in host memory
-  OnHost,    // all of them are in host memory
-  Lent,      // of a prompt, its page in host memory: as InRange, over copies of these pages that the device has for the time. Runs are of one row each
+  InRange,        // all of its keys are on the device: of a prompt, many queries at a time. Runs are of one row each
+  ByItself,       // likewise, a token by itself
+  Sparsely,       // likewise, to some of its keys
+  Split,          // its row's first keys are on the device, the last ones, its own among them, in host memory
+  SparselySplit,  // likewise, to some of its keys
+  OnHost,         // all of them are in host memory
+  Lent,           // of a prompt, its page in host memory: as InRange, over copies of these pages that the device has for the time. Runs are of one row each
 };
-constexpr size_t kAttendings = 5;
+constexpr size_t kAttendings = 7;
 
 // What decides beside the token.
 struct AttendingRules {
   uint32_t pageTokens;
-  bool inRanges;        // there is attention for ranges
-  uint32_t lentTokens;  // positions under this one may be lent; 0: none
+  bool inRanges;         // there is attention for ranges
+  uint32_t rangeTokens;  // positions under this one may attend in ranges
+  uint32_t lentTokens;   // likewise, over pages that are lent; at most rangeTokens, 0: none
+  bool sparse;           // tokens behind their row's prompt attend to some of their keys
 };
 
 struct AttendingRuns {
   const AttendingRun* of[kAttendings] = {};
   size_t count[kAttendings] = {};
-  uint32_t longest = 0;  // of those in ranges, in tokens
 
   const AttendingRun* begin(Attending kind) const { return of[static_cast<size_t>(kind)]; }
   const AttendingRun* end(Attending kind) const { return begin(kind) + size(kind); }

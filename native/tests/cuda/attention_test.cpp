@@ -1,76 +1,8 @@
 // Attention over pages that the CPU has written, against the CPU's attention; storing, against the CPU's pages.
-#include "../../kernels/cuda/Attention.h"
-
-#include <algorithm>
-
-#include "../attention_fixture.h"
-#include "fixture.h"
+#include "rowsOnDevice.h"
 
 namespace spillway::cuda {
 namespace {
-
-// Several rows' pages, tokens and queries on the device.
-class RowsOnDevice {
- public:
-  RowsOnDevice(const AttentionCase& c, std::vector<TestRow>& rows) : case_(c) {
-    const size_t pageBytes = cachePageBytes(c.layout);
-    for (TestRow& row : rows) {
-      row.store(kernelsFor(bestInstructionSet()), row.tokens);
-      std::vector<const uint8_t*> table;
-      for (const uint8_t* page : row.pages) {
-        pages.emplace_back(std::vector<uint8_t>(page, page + pageBytes));
-        table.push_back(pages.back().get());
-      }
-      tables.emplace_back(table);
-    }
-  }
-  std::vector<uint8_t> page(size_t index) const { return pages[index].values(); }
-
-  // Outputs of tokens [first, first + count) of each row, rows one after another.
-  struct Part {
-    size_t row;
-    uint32_t first, count;
-  };
-  std::vector<float> attend(std::vector<TestRow>& rows, const std::vector<Part>& parts, bool ranges, bool inPlace = false) const {
-    std::vector<AttentionToken> tokens;
-    std::vector<AttentionRange> spans;
-    std::vector<float> queries;
-    uint32_t longest = 0, last = 0;
-    const size_t width = rows[0].queryWidth;
-    for (const Part& part : parts) {
-      spans.push_back({static_cast<uint32_t>(tokens.size()), part.count});
-      longest = std::max(longest, part.count);
-      last = std::max(last, part.first + part.count - 1);
-      for (uint32_t i = 0; i < part.count; i++) tokens.push_back({tables[part.row].get(), part.first + i});
-      const auto from = rows[part.row].queries.begin() + static_cast<long>(part.first * width);
-      queries.insert(queries.end(), from, from + static_cast<long>(part.count * width));
-    }
-    const std::vector<float> slopeValues = case_.slopes();
-    const DeviceArray<float> slopes(slopeValues), in(queries), out(queries.size());
-    const DeviceArray<AttentionToken> tokenArray(tokens);
-    const AttentionShape shape = {case_.heads, 1.0f / std::sqrt(static_cast<float>(case_.layout.headDim)), case_.window, case_.alibi ? slopes.get() : nullptr, case_.rounded};
-    float* to = inPlace ? in.get() : out.get();
-    if (ranges) {
-      const DeviceArray<AttentionRange> rangeArray(spans);
-      attendRanges(testStream(), case_.layout, shape, tokenArray.get(), rangeArray.get(), spans.size(), longest, in.get(), width, to, width);
-      check(cudaStreamSynchronize(testStream()), "synchronize");
-    } else {
-      const uint32_t partCount = attentionParts(last);
-      const DeviceArray<AttentionPartial> weights(tokens.size() * case_.heads * partCount);
-      const DeviceArray<float> values(tokens.size() * case_.heads * partCount * case_.layout.headDim);
-      attendTokens(testStream(), case_.layout, shape, tokenArray.get(), tokens.size(), in.get(), width, to, width, {weights.get(), values.get(), partCount});
-      check(cudaStreamSynchronize(testStream()), "synchronize");
-    }
-    return (inPlace ? in : out).values();
-  }
-
- private:
-  AttentionCase case_;
-  std::vector<DeviceArray<uint8_t>> pages;
-  std::vector<DeviceArray<const uint8_t*>> tables;
-};
-
-std::vector<float> slice(const std::vector<float>& all, size_t first, size_t count) { return {all.begin() + static_cast<long>(first), all.begin() + static_cast<long>(first + count)}; }
 
 // The shapes of families that there are, and edges: one head for all, heads of no round size, pages of 16, windows, slopes.
 const AttentionCase kCases[] = {
@@ -78,6 +10,9 @@ const AttentionCase kCases[] = {
     {{CacheType::F16, 1, 32, 48}, 11, 20, false, false}, {{CacheType::F16, 2, 80, 32}, 4, 0, true, false},   {{CacheType::F16, 1, 64, 16}, 2, 0, true, true},
     {{CacheType::F16, 1, 256, 32}, 3, 33, true, false},  {{CacheType::F16, 1, 10, 16}, 3, 0, false, false},  {{CacheType::F16, 1, 512, 16}, 1, 0, false, false},
     {{CacheType::F32, 2, 48, 32}, 4, 0, false, false},   {{CacheType::F32, 1, 300, 16}, 2, 17, false, false}, {{CacheType::F32, 1, 33, 64}, 1, 0, true, false},
+    {{CacheType::Q8, 2, 64, 32}, 2, 0, false, false},    {{CacheType::Q4, 2, 64, 32}, 2, 0, false, false},   {{CacheType::Q8, 1, 128, 48}, 11, 20, false, false},
+    {{CacheType::Q4, 1, 128, 16}, 11, 0, true, true},    {{CacheType::Q8, 1, 10, 16}, 3, 0, false, false},   {{CacheType::Q4, 2, 80, 32}, 4, 0, true, false},
+    {{CacheType::Q4, 1, 300, 16}, 2, 17, false, false},  {{CacheType::Q8, 1, 256, 32}, 3, 33, true, false},
 };
 
 class CudaAttention : public testing::TestWithParam<AttentionCase> {
@@ -115,7 +50,7 @@ TEST_P(CudaAttention, DecodingAgreesWithTheCpuAndATokenAloneHasTheSameBits) {
 
 TEST_P(CudaAttention, PromptsAgreeWithTheCpuInOneGoAndInChunks) {
   const AttentionCase& c = GetParam();
-  if (!hasRangeAttention(c.layout)) {
+  if (!hasRangeAttention(isQuantised(c.layout.type) ? plainLayout(c.layout) : c.layout)) {
     EXPECT_TRUE(c.layout.type == CacheType::F32 || c.layout.headDim % 16 != 0 || c.layout.headDim > 256);
     return;
   }

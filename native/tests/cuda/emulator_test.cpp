@@ -1,6 +1,8 @@
 // The emulator is what all CUDA tests rest on, so each kind of mistake that it is there for is planted here and must be found.
+#include <chrono>
 #include <cmath>
 #include <cstring>
+#include <thread>
 
 #include "fixture.h"
 #include "plantedKernels.h"
@@ -223,6 +225,43 @@ TEST(Emulator, RefusesLaunchesThatNoDeviceTakes) {
   EXPECT_THROW(launch("too much shared memory", kernel, 1, 32, 100 * 1024, testStream(), 1), Error);
   EXPECT_NO_THROW(launch("nothing to do", kernel, 0, 32, 0, testStream(), 1));
   check(cudaStreamSynchronize(testStream()), "synchronize");
+}
+
+TEST(Emulator, StandsStillWhereItIsPaused) {
+  cudaStream_t stream = nullptr;
+  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
+  emulator::pause();
+  int done = 0;
+  check(cudaLaunchHostFunc(stream, [](void* at) { *static_cast<int*>(at) = 1; }, &done), "host function");
+  for (int i = 0; i < 10; i++) EXPECT_EQ(cudaStreamQuery(stream), cudaErrorNotReady);
+  std::thread waiter([&] { check(cudaStreamSynchronize(stream), "synchronize"); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_FALSE(emulator::idle());
+  emulator::resume();
+  waiter.join();
+  EXPECT_EQ(done, 1);
+  check(cudaStreamDestroy(stream), "destroy");
+}
+
+TEST(Emulator, OnceItHasFailedSaysSoToEverybody) {
+  const auto nothing = [](int) {};
+  void (*kernel)(int) = nothing;
+  emulator::breakAt(1);
+  const auto run = [&] { launch("nothing", kernel, 1, 32, 0, testStream(), 1); };
+  run();
+  EXPECT_EQ(cudaStreamSynchronize(testStream()), cudaSuccess);
+  run();  // fails while it runs
+  run();
+  EXPECT_EQ(cudaStreamSynchronize(testStream()), cudaErrorLaunchFailure);
+  EXPECT_THROW(run(), Error);
+  cudaEvent_t event = nullptr;
+  check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "event");
+  EXPECT_EQ(cudaEventRecord(event, testStream()), cudaErrorLaunchFailure);
+  EXPECT_EQ(cudaEventSynchronize(event), cudaErrorLaunchFailure);  // and nobody waits for ever
+  emulator::breakAt(SIZE_MAX);
+  EXPECT_NO_THROW(run());
+  EXPECT_EQ(cudaStreamSynchronize(testStream()), cudaSuccess);
+  check(cudaEventDestroy(event), "destroy");
 }
 
 }  // namespace

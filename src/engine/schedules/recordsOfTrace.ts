@@ -25,6 +25,7 @@ export function recordsOfTrace(events: Iterable<TraceEvent>, rows: readonly Admi
     if (ph === 'C' && name.endsWith(' bytes')) path.usage.push({ at: ts / 1e6, tier: name.slice(0, -' bytes'.length), usedBytes: Number(args['used']) });
     if (ph !== 'X') continue;
     const { pass, layer, slot, part, bytes, from, to } = args;
+    const start = Math.round(ts * 1e3); // in nanoseconds, of which a trace has whole ones
     const key = `${String(pass)} ${String(slot)}`;
     const batch = batches.get(key) ?? rangesOf(args['rows'], byId);
     batches.set(key, batch);
@@ -33,7 +34,7 @@ export function recordsOfTrace(events: Iterable<TraceEvent>, rows: readonly Admi
         name, pass: Number(pass), layer: Number(layer), slot: Number(slot), rows: batch, bytes: Number(bytes),
         ...(typeof part === 'string' && { part }), ...(typeof from === 'string' && { from }), ...(typeof to === 'string' && { to }),
       },
-      timing: { start: ts / 1e6, end: (ts + dur) / 1e6 },
+      timing: { start: start / 1e9, end: (start + Math.round(dur * 1e3)) / 1e9 },
     });
   }
   return path;

@@ -29,6 +29,16 @@ size_t registeredBytes();
 bool idle();
 // Forgets all queued work.
 void abandonStreams();
+// The device does nothing: whoever waits for it goes on waiting, until resume().
+void pause();
+void resume();
+// How often a stream was told to wait for an event.
+size_t streamWaits();
+// A planted mistake: of the streams' waits that are yet to come one, counted from 0, is forgotten. SIZE_MAX: none.
+void forgetWait(size_t index);
+// The device fails in the middle of a kernel that is yet to come, counted from 0: it and whatever is asked of the device from then on gives cudaErrorLaunchFailure.
+// SIZE_MAX: it works (again).
+void breakAt(size_t kernel);
 
 // Whether the kernels in this program tell the race detector of their memory accesses (they were compiled with -fsanitize=thread).
 bool detectsRaces();

@@ -182,7 +182,7 @@ struct cudaDeviceProp {
   size_t totalGlobalMem;
   int major, minor, multiProcessorCount;
 };
-constexpr unsigned cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2, cudaHostAllocDefault = 0, cudaHostRegisterDefault = 0;
+constexpr unsigned cudaStreamNonBlocking = 1, cudaEventDefault = 0, cudaEventBlockingSync = 1, cudaEventDisableTiming = 2, cudaHostAllocDefault = 0, cudaHostRegisterDefault = 0;
 
 using cudaStream_t = spillway::emulator::Stream*;
 using cudaEvent_t = struct spillway_emulator_event*;

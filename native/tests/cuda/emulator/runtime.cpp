@@ -1,10 +1,13 @@
 // The runtime's calls. Memory has the exact size that was asked for and begins as all ones (NaN); streams queue closures that run when somebody waits.
 #include <stdlib.h>
 
+#include <chrono>
+#include <condition_variable>
 #include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 #include "internal.h"
@@ -19,6 +22,7 @@ namespace spillway::emulator {
 struct Task {
   std::function<void()> run;
   std::shared_ptr<bool> waitsFor;  // null, or what must be true before
+  std::shared_ptr<bool> record;    // null, or what becomes true
 };
 
 struct Stream {
@@ -35,6 +39,13 @@ struct Memory {
 // Every call takes it: blocks of kernels run one after another, on whichever host thread waits.
 std::recursive_mutex mutex;
 using Lock = std::lock_guard<std::recursive_mutex>;
+
+// What tests have planted.
+std::condition_variable_any resumed;
+bool paused = false;
+size_t waits = 0, forgottenWait = SIZE_MAX;
+size_t kernelsToBreak = SIZE_MAX;
+bool broken = false;
 
 std::map<void*, Memory> allocations;
 std::map<void*, size_t> registered;
@@ -86,10 +97,36 @@ bool runOne() {
   return true;
 }
 
+// Others may give the device more to do in between, and now and then they are given time for it.
 void runUntil(const std::function<bool()>& finished) {
-  while (!finished())
+  if (!finished() && draw(4) == 3) {
+    mutex.unlock();
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+    mutex.lock();
+  }
+  while (!finished()) {
+    if (paused) {
+      resumed.wait(mutex);
+      continue;
+    }
     if (!runOne()) throw KernelError("streams wait for events that nothing will record");
+    mutex.unlock();
+    std::this_thread::yield();
+    mutex.lock();
+  }
 }
+
+// A device that has failed does nothing more, and says so to everybody.
+void fail() {
+  broken = true;
+  for (const auto& stream : streams) {
+    for (const Task& task : stream->tasks) {
+      if (task.record != nullptr) *task.record = true;
+    }
+    stream->tasks.clear();
+  }
+}
+cudaError_t outcome() { return broken ? lastError = cudaErrorLaunchFailure : cudaSuccess; }
 
 bool allIdle() {
   for (const auto& stream : streams)
@@ -98,9 +135,13 @@ bool allIdle() {
 }
 
 // Work without a stream waits for all other work, and is done at once.
-void enqueue(Stream* stream, std::function<void()> run, std::shared_ptr<bool> waitsFor = nullptr) {
+void enqueue(Stream* stream, std::function<void()> run, std::shared_ptr<bool> waitsFor = nullptr, std::shared_ptr<bool> record = nullptr) {
+  if (broken) {
+    if (record != nullptr) *record = true;
+    return;
+  }
   if (stream != nullptr) {
-    stream->tasks.push_back({std::move(run), std::move(waitsFor)});
+    stream->tasks.push_back({std::move(run), std::move(waitsFor), std::move(record)});
     return;
   }
   drain(nullptr);
@@ -121,7 +162,11 @@ void launch(const char* name, dim3 grid, dim3 block, size_t sharedBytes, Stream*
     lastError = cudaErrorInvalidConfiguration;
     return;
   }
-  enqueue(stream, [=] { runGrid(name, grid, block, sharedBytes, thread); });
+  enqueue(stream, [=] {
+    if (kernelsToBreak != SIZE_MAX && kernelsToBreak-- == 0) return fail();
+    runGrid(name, grid, block, sharedBytes, thread);
+  });
+  outcome();
 }
 
 void setDeviceBytes(size_t bytes) { deviceBytes = bytes; }
@@ -140,6 +185,31 @@ bool idle() {
 }
 void abandonStreams() {
   for (const auto& stream : streams) stream->tasks.clear();
+}
+void pause() {
+  const Lock lock(mutex);
+  paused = true;
+}
+void resume() {
+  {
+    const Lock lock(mutex);
+    paused = false;
+  }
+  resumed.notify_all();
+}
+size_t streamWaits() {
+  const Lock lock(mutex);
+  return waits;
+}
+void forgetWait(size_t index) {
+  const Lock lock(mutex);
+  forgottenWait = index == SIZE_MAX ? SIZE_MAX : waits + index;
+}
+void breakAt(size_t kernel) {
+  const Lock lock(mutex);
+  kernelsToBreak = kernel;
+  broken = false;
+  lastError = cudaSuccess;
 }
 
 }  // namespace spillway::emulator
@@ -184,17 +254,17 @@ cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
 cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind) {
   const Lock lock(mutex);
   enqueue(nullptr, [=] { memcpy(to, from, bytes); });
-  return cudaSuccess;
+  return outcome();
 }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind, cudaStream_t stream) {
   const Lock lock(mutex);
   enqueue(stream, [=] { memcpy(to, from, bytes); });
-  return cudaSuccess;
+  return outcome();
 }
 cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream) {
   const Lock lock(mutex);
   enqueue(stream, [=] { memset(to, value, bytes); });
-  return cudaSuccess;
+  return outcome();
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
@@ -216,23 +286,23 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   const Lock lock(mutex);
   drain(stream);
-  return cudaSuccess;
+  return outcome();
 }
 // A question lets some of the work go on, as time does.
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
   const Lock lock(mutex);
-  runOne();
-  return stream->tasks.empty() ? cudaSuccess : cudaErrorNotReady;
+  if (!paused) runOne();
+  return stream->tasks.empty() ? outcome() : cudaErrorNotReady;
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   const Lock lock(mutex);
-  enqueue(stream, [] {}, event->record);
-  return cudaSuccess;
+  if (waits++ != forgottenWait) enqueue(stream, [] {}, event->record);
+  return outcome();
 }
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, void (*function)(void*), void* data) {
   const Lock lock(mutex);
   enqueue(stream, [=] { function(data); });
-  return cudaSuccess;
+  return outcome();
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
@@ -248,24 +318,24 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   const Lock lock(mutex);
   event->record = std::make_shared<bool>(false);
-  enqueue(stream, [record = event->record] { *record = true; });
-  return cudaSuccess;
+  enqueue(stream, [record = event->record] { *record = true; }, nullptr, event->record);
+  return outcome();
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   const Lock lock(mutex);
-  runUntil([event] { return *event->record; });
-  return cudaSuccess;
+  runUntil([record = event->record] { return *record; });
+  return outcome();
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   const Lock lock(mutex);
-  runOne();
-  return *event->record ? cudaSuccess : cudaErrorNotReady;
+  if (!paused) runOne();
+  return *event->record ? outcome() : cudaErrorNotReady;
 }
 
 cudaError_t cudaDeviceSynchronize() {
   const Lock lock(mutex);
   drain(nullptr);
-  return cudaSuccess;
+  return outcome();
 }
 cudaError_t cudaGetLastError() {
   const Lock lock(mutex);

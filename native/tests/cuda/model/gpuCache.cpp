@@ -68,9 +68,9 @@ TEST(GpuCacheRules, ARowsBitsDoNotDependOnCompanyWithOtherPlaces) {
   const std::vector<int32_t> text = randomTokens(kTokens, 67, 3);
   RuntimeOptions options = onBoth(model.options());
   options.precision = Precision::Default;
-  options.cacheType = CacheType::F16;
   cuda::underEverySeed([&] {
-    for (const uint32_t onDevice : {0u, 1u, 2u}) {
+    for (const auto& [type, onDevice] : std::vector<std::pair<CacheType, uint32_t>>{{CacheType::F16, 0}, {CacheType::F16, 1}, {CacheType::F16, 2}, {CacheType::Q8, 2}, {CacheType::Q4, 1}}) {
+      options.cacheType = type;
       const std::vector<float> alone = score(options, text, onDevice, kTokens, 30);
       expectSameBits(score(options, text, onDevice, 11, 30), alone, "in chunks");
       TinyRuntime tiny(options);
@@ -94,39 +94,72 @@ TEST(GpuCacheRules, ARowsBitsDoNotDependOnCompanyWithOtherPlaces) {
 
 // Prompts over pages that are lent to the device are as good as over its own: the same bits, since the pages' bytes are the same.
 TEST(GpuCacheRules, PromptsInHostMemoryHaveTheBitsOfThoseOnTheDevice) {
-  for (const uint32_t window : {0u, 21u}) {
+  for (const auto& [window, type] : std::vector<std::pair<uint32_t, CacheType>>{{0, CacheType::F16}, {21, CacheType::F16}, {0, CacheType::Q8}, {21, CacheType::Q4}}) {
     DecoderSpec spec = smallSpec();
     spec.layerSpecs[1].window = window;
     const TinyModel model(spec);
     const std::vector<int32_t> text = randomTokens(kTokens, 67, 3);
     RuntimeOptions options = onBoth(model.options());
     options.precision = Precision::Default;
-    options.cacheType = CacheType::F16;
+    options.cacheType = type;
     const std::vector<float> there = score(options, text, 3, kTokens, kTokens);
     for (const uint32_t onDevice : {0u, 1u, 2u}) {
       for (const uint32_t chunk : {kTokens, 13u}) {
+        if (type != CacheType::F16 && (chunk == kTokens) != (onDevice == 0)) continue;
         expectSameBits(score(options, text, onDevice, chunk, kTokens), there, std::to_string(onDevice) + " pages on the device, chunks of " + std::to_string(chunk));
       }
-      expectNear(score(options, text, onDevice, 13, 25), there, 1e-2f, "the rest by the processor");
+      expectNear(score(options, text, onDevice, 13, 25), there, type == CacheType::F16 ? 1e-2f : 6e-2f, "the rest by the processor");
     }
   }
 }
 
-TEST(GpuCacheRules, QuantisedPagesAndSparseAttentionAreForTheHost) {
-  const TinyModel model(smallSpec());
-  const std::vector<int32_t> text = randomTokens(kTokens, 67, 3);
-  for (const CacheType type : {CacheType::Q8, CacheType::Q4, CacheType::F16}) {
+// In float32 what is left of a difference is a code here and there that rounds the other way.
+TEST(GpuCacheRules, QuantisedPagesOnBothSidesGiveTheAnswersOfTheProcessor) {
+  for (const CacheType type : {CacheType::Q8, CacheType::Q4}) {
+    DecoderSpec spec = smallSpec();
+    spec.layerSpecs[1].window = 21;
+    const TinyModel model(spec);
+    const std::vector<int32_t> text = randomTokens(kTokens, 67, 3);
     RuntimeOptions here = model.options();
     here.cacheType = type;
-    here.keepKeys = type == CacheType::F16 ? 0.5f : 1.0f;
     RuntimeOptions there = onBoth(here);
-    there.gpu->pages = 0;
     TinyRuntime processor(here);
     RowOptions row = rowOptions(text, kTokens);
     row.promptTokens = 10;
     const uint32_t handle = processor.runtime.createRow(std::move(row));
-    const auto expected = processor.pass({{handle, 0, kTokens, HeadMode::Score, table(0)}});
-    expectNear(score(there, text, 0, kTokens, 10), expected->scores, type == CacheType::Q4 ? 0.05f : 5e-3f, "cache " + std::to_string(int(type)));
+    const auto expected = processor.pass({{handle, 0, kTokens, HeadMode::Score, {0, 1, 2}}});
+    for (const uint32_t onDevice : {0u, 1u, 2u, 3u}) {
+      for (const Precision precision : {Precision::Float32, Precision::Default}) {
+        there.precision = precision;
+        const float tolerance = precision == Precision::Float32 ? (type == CacheType::Q4 ? 0.06f : 5e-3f) : (type == CacheType::Q4 ? 0.2f : 0.06f);
+        expectNear(score(there, text, onDevice, 17, 30), expected->scores, tolerance, "cache " + std::to_string(int(type)) + ", " + std::to_string(onDevice) + " pages on the device");
+      }
+    }
+  }
+}
+
+// Keys compete wherever their pages are: what is kept does not depend on it.
+TEST(GpuCacheRules, SparseAttentionOnBothSidesGivesTheAnswersOfTheProcessor) {
+  for (const auto& [type, window] : std::vector<std::pair<CacheType, uint32_t>>{{CacheType::F32, 21}, {CacheType::F16, 0}, {CacheType::Q8, 21}}) {
+    DecoderSpec spec = smallSpec();
+    spec.layerSpecs[1].window = window;
+    const TinyModel model(spec);
+    const std::vector<int32_t> text = randomTokens(kTokens, 67, 3);
+    RuntimeOptions here = model.options();
+    here.cacheType = type;
+    here.keepKeys = 0.3f;
+    RuntimeOptions there = onBoth(here);
+    TinyRuntime processor(here);
+    RowOptions row = rowOptions(text, kTokens);
+    row.promptTokens = 10;
+    const uint32_t handle = processor.runtime.createRow(std::move(row));
+    const auto expected = processor.pass({{handle, 0, kTokens, HeadMode::Score, {0, 1, 2}}});
+    for (const uint32_t onDevice : {0u, 1u, 2u, 3u}) {
+      const std::string what = "cache " + std::to_string(int(type)) + ", window " + std::to_string(window) + ", " + std::to_string(onDevice) + " pages on the device";
+      const std::vector<float> whole = score(there, text, onDevice, kTokens, 10);
+      expectNear(whole, expected->scores, type == CacheType::Q8 ? 5e-3f : 1e-3f, what);
+      if (onDevice == 2) expectSameBits(score(there, text, onDevice, 13, 10), whole, what + ", in chunks");
+    }
   }
 }
 
@@ -137,7 +170,6 @@ TEST(GpuCacheRules, PagesOnDiskAreStagedAndTheProcessorAttends) {
   const TinyModel model(spec);
   const std::vector<int32_t> text = randomTokens(90, 67, 3);
   RuntimeOptions options = onBoth(model.options());
-  options.cacheType = CacheType::F16;
   // Tables of six pages and a tail: some on the device, then some in memory, then disk.
   const auto scoreOver = [&](const std::vector<int32_t>& pages, int32_t tail, uint32_t chunk) {
     RuntimeOptions spilling = options;
@@ -153,10 +185,13 @@ TEST(GpuCacheRules, PagesOnDiskAreStagedAndTheProcessorAttends) {
     }
     return scores;
   };
-  const std::vector<float> memory = scoreOver({70, 90, 3, 4, 9, 6}, -1, 30);
-  ASSERT_EQ(memory.size(), 89u);
-  expectSameBits(scoreOver({70, 90, 3, -1, -7, -2}, 5, 30), memory, "on three tiers");
-  expectSameBits(scoreOver({70, 90, -4, -1, -7, -2}, 5, 13), memory, "in chunks");
+  for (const CacheType type : {CacheType::F16, CacheType::Q8, CacheType::Q4}) {
+    options.cacheType = type;
+    const std::vector<float> memory = scoreOver({70, 90, 3, 4, 9, 6}, -1, 30);
+    ASSERT_EQ(memory.size(), 89u);
+    expectSameBits(scoreOver({70, 90, 3, -1, -7, -2}, 5, 30), memory, "on three tiers");
+    expectSameBits(scoreOver({70, 90, -4, -1, -7, -2}, 5, 13), memory, "in chunks");
+  }
 }
 
 TEST(GpuCacheRules, PagesOfADeviceComeFirst) {

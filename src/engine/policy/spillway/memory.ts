@@ -13,6 +13,8 @@ const BUFFERS = 2;
 const SPILL_BUFFERS = 3;
 /** Generations of one engine for which hidden states have room on disk. */
 const RUNS = 4;
+/** Of compressed caches, so many tokens of prompts have room on a GPU as halves, which attention reads. */
+const HALVED_TOKENS = 4096;
 const DISK_BLOCK = 4096;
 const blocks = (bytes: number): number => Math.ceil(bytes / DISK_BLOCK) * DISK_BLOCK;
 
@@ -86,9 +88,10 @@ function withGpu({ hardware, shape, block }: BlockSetting, sizes: Sizes, liveRow
   const tails = spills ? liveRows * pageBytes : 0;
   // Values are 16-bit on the GPU; the native runtime's of the CPU are 32-bit.
   const working = (scratchBytes + activationBytes * (slots > 1 ? 2 : 1)) / 2;
+  const halves = block.compressCache === 'none' ? 0 : freshBytes(shape, Math.min(HALVED_TOKENS, shape.contextTokens)) / 2;
   const moved = block.cpuAttention ? {} : { cc: staging, cn: staging };
   return [
-    { tier: 'gpu', when: 'run', bytes: sum({ constant: globalWeightBytes + working, wg: w * l, wc: BUFFERS * w, wn: BUFFERS * w, cg: cache, hg: hidden }, moved) },
+    { tier: 'gpu', when: 'run', bytes: sum({ constant: globalWeightBytes + working + halves, wg: w * l, wc: BUFFERS * w, wn: BUFFERS * w, cg: cache, hg: hidden }, moved) },
     { tier: 'cpu', when: 'run', bytes: { constant: HEAP_MARGIN_BYTES + tails, wc: w * l, wn: BUFFERS * w, cc: cache, cn: staging, hc: hidden, hn: hidden / slots } },
     { tier: 'disk', when: 'run', bytes: { constant: streams ? store : 0, cn: cache, hn: hidden } },
   ];
