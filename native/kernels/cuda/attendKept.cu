@@ -7,7 +7,7 @@ namespace {
 
 // One part of one token's keys, for up to `Heads` query heads that share a KV head. A thread keeps `Elements` of each head's sums.
 template <typename Values, int Heads, int Elements>
-__global__ __launch_bounds__(kPartThreads) void attendKeptKernel(PartTask task, KeyScores scores, const AttentionCut* cuts) {
+__global__ __launch_bounds__(kPartThreads, 4) void attendKeptKernel(PartTask task, KeyScores scores, const AttentionCut* cuts) {
   const uint32_t headDim = task.layout.headDim, lane = threadIdx.x % kWarp;
   const PartHeads own = partHeads<Heads>(task.layout, task.shape, blockIdx.y);
   const AttentionToken token = task.tokens[blockIdx.z];
