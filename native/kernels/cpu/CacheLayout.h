@@ -41,6 +41,12 @@ constexpr uint32_t kMaxPageTokens = 4096;
 constexpr uint32_t kCacheGroup = 64;
 constexpr size_t kCacheLine = 64;
 
+// How numbers are rounded into pages, on every device alike.
+constexpr float kLargestHalf = 65504.0f;  // beyond it they are clamped
+// For keys of 4 bits narrower ranges than a group's own are tried too: so many, each less by this share.
+constexpr int kNarrowerRanges = 4;
+constexpr float kNarrowerBy = 0.04f;
+
 static inline bool isQuantised(CacheType type) { return type == CacheType::Q8 || type == CacheType::Q4; }
 static inline size_t cacheElementBytes(const CacheLayout& layout) { return layout.type == CacheType::F16 ? 2 : 4; }  // F32 and F16
 static inline size_t cacheValueStride(const CacheLayout& layout) { return (static_cast<size_t>(layout.headDim) + 15) / 16 * 16; }

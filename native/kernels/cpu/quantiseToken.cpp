@@ -6,8 +6,6 @@
 namespace spillway::SPILLWAY_ISA {
 namespace {
 
-constexpr float kLargestHalf = 65504.0f;
-
 struct QuantisedGroup {
   uint16_t scale, minimum;  // halves
   uint8_t codes[kCacheGroup];
@@ -24,10 +22,6 @@ static inline uint16_t halfAbove(float x) {
   const uint16_t half = halfBelow(-x);
   return static_cast<uint16_t>(half ^ 0x8000u);
 }
-
-// For keys of 4 bits narrower ranges are tried too: each time less by this share.
-constexpr int kNarrowerRanges = 4;
-constexpr float kNarrower = 0.04f;
 
 static inline float stepOf(float scale) { return scale > 0.0f ? scale : 1.0f; }
 
@@ -78,7 +72,7 @@ static inline void quantiseGroup(const float* elements, size_t n, int levels, Qu
     const float range = top - bottom;
     float least = squaredError(clamped, n, best, count);
     for (int narrowed = 1; narrowed <= kNarrowerRanges; narrowed++) {
-      const float cut = 0.5f * kNarrower * static_cast<float>(narrowed) * range;
+      const float cut = 0.5f * kNarrowerBy * static_cast<float>(narrowed) * range;
       const GroupScale tried = {floatToHalf((range - 2.0f * cut) / count), floatToHalf(bottom + cut)};
       const float error = squaredError(clamped, n, tried, count);
       if (error < least) least = error, best = tried;

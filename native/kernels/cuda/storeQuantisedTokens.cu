@@ -10,11 +10,7 @@ namespace spillway::cuda {
 namespace {
 
 constexpr uint32_t kThreads = 128;
-constexpr float kLargestHalf = 65504.0f;
 constexpr float kMagic = 8388608.0f;  // 2^23: what is added to it is rounded to an integer
-// For keys of 4 bits narrower ranges are tried too: each time less by this share.
-constexpr int kNarrowerRanges = 4;
-constexpr float kNarrower = 0.04f;
 
 // A group of numbers in a warp's registers: a lane has numbers `lane` and `lane + 32`.
 struct Group {
@@ -84,7 +80,7 @@ __device__ __forceinline__ Scale quantise(Group& group, float levels, bool narro
     const float range = top - bottom;
     float least = squaredError(group, best, levels);
     for (int narrowed = 1; narrowed <= kNarrowerRanges; narrowed++) {
-      const float cut = 0.5f * kNarrower * static_cast<float>(narrowed) * range;
+      const float cut = 0.5f * kNarrowerBy * static_cast<float>(narrowed) * range;
       const Scale tried = {toHalf((range - 2.0f * cut) / levels), toHalf(bottom + cut)};
       const float error = squaredError(group, tried, levels);
       if (error < least) least = error, best = tried;

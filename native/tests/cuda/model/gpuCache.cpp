@@ -37,6 +37,15 @@ std::vector<float> score(const RuntimeOptions& options, const std::vector<int32_
   return scores;
 }
 
+// The same by the processor alone, in one go.
+std::vector<float> scoreOnProcessor(const RuntimeOptions& options, const std::vector<int32_t>& text, uint32_t promptTokens) {
+  TinyRuntime tiny(options);
+  RowOptions row = rowOptions(text, uint32_t(text.size()));
+  row.promptTokens = promptTokens;
+  const uint32_t handle = tiny.runtime.createRow(std::move(row));
+  return tiny.pass({{handle, 0, kTokens, HeadMode::Score, {0, 1, 2}}})->scores;
+}
+
 void expectNear(const std::vector<float>& found, const std::vector<float>& expected, float tolerance, const std::string& what) {
   ASSERT_EQ(found.size(), expected.size()) << what;
   for (size_t i = 0; i < found.size(); i++) ASSERT_NEAR(found[i], expected[i], tolerance) << what << " at " << i;
@@ -123,16 +132,12 @@ TEST(GpuCacheRules, QuantisedPagesOnBothSidesGiveTheAnswersOfTheProcessor) {
     RuntimeOptions here = model.options();
     here.cacheType = type;
     RuntimeOptions there = onBoth(here);
-    TinyRuntime processor(here);
-    RowOptions row = rowOptions(text, kTokens);
-    row.promptTokens = 10;
-    const uint32_t handle = processor.runtime.createRow(std::move(row));
-    const auto expected = processor.pass({{handle, 0, kTokens, HeadMode::Score, {0, 1, 2}}});
+    const std::vector<float> expected = scoreOnProcessor(here, text, 10);
     for (const uint32_t onDevice : {0u, 1u, 2u, 3u}) {
       for (const Precision precision : {Precision::Float32, Precision::Default}) {
         there.precision = precision;
         const float tolerance = precision == Precision::Float32 ? (type == CacheType::Q4 ? 0.06f : 5e-3f) : (type == CacheType::Q4 ? 0.2f : 0.06f);
-        expectNear(score(there, text, onDevice, 17, 30), expected->scores, tolerance, "cache " + std::to_string(int(type)) + ", " + std::to_string(onDevice) + " pages on the device");
+        expectNear(score(there, text, onDevice, 17, 30), expected, tolerance, "cache " + std::to_string(int(type)) + ", " + std::to_string(onDevice) + " pages on the device");
       }
     }
   }
@@ -149,15 +154,11 @@ TEST(GpuCacheRules, SparseAttentionOnBothSidesGivesTheAnswersOfTheProcessor) {
     here.cacheType = type;
     here.keepKeys = 0.3f;
     RuntimeOptions there = onBoth(here);
-    TinyRuntime processor(here);
-    RowOptions row = rowOptions(text, kTokens);
-    row.promptTokens = 10;
-    const uint32_t handle = processor.runtime.createRow(std::move(row));
-    const auto expected = processor.pass({{handle, 0, kTokens, HeadMode::Score, {0, 1, 2}}});
+    const std::vector<float> expected = scoreOnProcessor(here, text, 10);
     for (const uint32_t onDevice : {0u, 1u, 2u, 3u}) {
       const std::string what = "cache " + std::to_string(int(type)) + ", window " + std::to_string(window) + ", " + std::to_string(onDevice) + " pages on the device";
       const std::vector<float> whole = score(there, text, onDevice, kTokens, 10);
-      expectNear(whole, expected->scores, type == CacheType::Q8 ? 5e-3f : 1e-3f, what);
+      expectNear(whole, expected, type == CacheType::Q8 ? 5e-3f : 1e-3f, what);
       if (onDevice == 2) expectSameBits(score(there, text, onDevice, 13, 10), whole, what + ", in chunks");
     }
   }
