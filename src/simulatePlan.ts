@@ -75,7 +75,8 @@ export async function simulatePlan(request: PlanRequest, policy: Policy, options
   const held = Math.min(rows, 2 * slots * policy.batchSize);
   const { gpu: gpuShare, disk: diskShare } = policy.cache;
   const per = placePages(sizes.rowPages * PAGE_TOKENS, { pageTokens: PAGE_TOKENS, gpuShare, diskShare, mostDiskPages: Infinity });
-  const pool = new PagePool(held * per.memory, PAGE_TOKENS, { pages: held * per.disk, share: diskShare, mostPerRow: Infinity }, { pages: held * per.gpu, share: gpuShare });
+  const { cachePages = Infinity } = workload;
+  const pool = new PagePool(Math.min(held * per.memory, cachePages), PAGE_TOKENS, { pages: held * per.disk, share: diskShare, mostPerRow: Infinity }, { pages: held * per.gpu, share: gpuShare });
   const recorder = new RunRecorder({
     model: shape.name, policy: { ...policy }, loadSeconds: 0, onTrace: options.onTrace, ledger: options.ledger,
     memory: () => cacheBytes(pool, sizes.pageBytes),

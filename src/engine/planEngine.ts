@@ -12,14 +12,14 @@ import type { EnginePlan } from './EnginePlan.js';
 import { recommendCompression } from './policy/advise.js';
 import { atSpeed, type MachineSpeed } from './policy/atSpeed.js';
 import { chooseBlock } from './policy/chooseBlock.js';
-import { choosePolicy, type RankedPlan } from './policy/choosePolicy.js';
+import { choosePolicy, type Choice, type RankedPlan } from './policy/choosePolicy.js';
 import type { HardwareProfile } from './policy/HardwareProfile.js';
 import { checkSameMachine } from './policy/machineMatch.js';
 import { shapeOfModel, type ModelShape } from './policy/ModelShape.js';
 import type { PlacementShares } from './policy/Placement.js';
 import type { Allowed, PlanRequest } from './policy/PlanRequest.js';
 import { COMPRESSIONS, type Compression, type Policy } from './policy/Policy.js';
-import { predict } from './policy/predict.js';
+import { predict, settingOf } from './policy/predict.js';
 import { layerFlopsPerToken } from './policy/spillway/computeSeconds.js';
 import type { Workload } from './policy/Workload.js';
 import { policyOptions } from './policyOptions.js';
@@ -57,7 +57,10 @@ const WORTH_MEASURING = 2e13;
 const SEARCH_BYTES = 24 * 2 ** 20;
 /** What is left of that once it has been made. */
 const PLANNED_BYTES = 8 * 2 ** 20;
-/** The default block stays unless a plan is faster by this factor: predictions are no better than that, and larger blocks take more memory. */
+/**
+ * The default block stays unless a plan is faster by this factor: predictions are no better than that, and larger blocks take more memory. So does a plan that
+ * writes nothing to disk: writing wears it, and slows what is read beside by more than is known.
+ */
 const CLEARLY_FASTER = 1.1;
 /** Memory for so many times the weights has room for rows as well. */
 const SPACIOUS = 2;
@@ -167,11 +170,13 @@ function searched(given: EngineOptions, settings: Settings, first: PlanRequest):
   const plan = usual && best.predicted.tokensPerSecond < usual.predicted.tokensPerSecond * CLEARLY_FASTER ? usual : best;
   const { weights: planned, ...planOptions } = policyOptions(plan.policy, settings.gpu !== undefined);
   const streams = given.weights === undefined && (planned?.disk ?? 0) > 0;
+  // Usually the cache has its pages first, and as much of the weights stays as there is room for; where rows come in as pages come free it is the other way round.
+  const inTurn = settingOf(request, plan.policy).setting.workload.cachePages !== undefined;
   const { compressWeights, compressCache, ...rest } = stated(given);
   return {
     plan: { origin: 'auto', workload: request.workload, policy: plan.policy, predicted: plan.predicted, recommended: shares ? [] : recommendCompression(request, plan.policy, plan.predicted.tokensPerSecond, WORTH_A_WORD) },
     options: {
-      ...planOptions, ...rest,
+      ...planOptions, ...(streams && inTurn && { weights: planned }), ...rest,
       // `auto` is what the plan says.
       ...(compressWeights !== undefined && compressWeights !== 'auto' && { compressWeights }),
       ...(compressCache !== undefined && compressCache !== 'auto' && { compressCache }),
@@ -189,13 +194,17 @@ function bestPlan(request: PlanRequest): RankedPlan | undefined {
     if (tokensPerSquare !== undefined && batchSize !== undefined && batchSize > tokensPerSquare) continue;
     const allow = tokensPerSquare === undefined ? request.allow : { ...request.allow, tokensPerSquare, mostBatchSize: Math.min(mostBatchSize, tokensPerSquare) };
     try {
-      plans.push(choosePolicy({ ...request, allow }));
+      plans.push(clearlyBest(choosePolicy({ ...request, allow })));
     } catch (error) {
       if (!(error instanceof MemoryBudgetError)) throw error;
     }
     if (plans[0] !== undefined && plans[0].policy.weights.disk === 0 && plans[0].policy.cache.disk === 0) break;
   }
   return plans.sort((a, b) => b.predicted.tokensPerSecond - a.predicted.tokensPerSecond)[0];
+}
+
+function clearlyBest({ readsOnly, ...best }: Choice): RankedPlan {
+  return readsOnly !== undefined && best.predicted.tokensPerSecond < readsOnly.predicted.tokensPerSecond * CLEARLY_FASTER ? readsOnly : best;
 }
 
 /** What an engine does that nobody plans for, where the request allows it and it fits. */

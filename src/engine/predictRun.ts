@@ -1,4 +1,4 @@
-import { pageSweeps } from './memory/AdmissionPace.js';
+import { pageSweepsOf } from './memory/AdmissionPace.js';
 import { placePages, type CacheRules } from './memory/rowPlacement.js';
 import type { PlacementShares } from './policy/Placement.js';
 import type { PlanRequest } from './policy/PlanRequest.js';
@@ -38,7 +38,7 @@ export function rowsInMemory({ pages, gpuPages = 0, rules }: CachePages, { promp
 /** Rows a sweep that a diagonal block lets in where not all of its places have memory at full length: as `AdmissionPace` does. Pure. */
 export function admittedPerSweep({ pages, rules }: Pick<CachePages, 'pages' | 'rules'>, { promptTokens, newTokens }: Pick<Workload, 'promptTokens' | 'newTokens'>): number {
   const positions = promptTokens + newTokens - 1;
-  return pages / pageSweeps({ promptTokens, positions }, placePages(positions, rules), rules.pageTokens).memory;
+  return pages / pageSweepsOf({ promptTokens, positions }, placePages(positions, rules), rules.pageTokens).memory;
 }
 
 /** Schedules by the names that they give themselves. */

@@ -6,6 +6,8 @@ import { planEngine, type PlannedEngine } from '../../src/engine/planEngine.js';
 import type { MachineSpeed } from '../../src/engine/policy/atSpeed.js';
 import type { HardwareProfile } from '../../src/engine/policy/HardwareProfile.js';
 import type { ProfileOptions } from '../../src/engine/profile/profileMachine.js';
+import { choosePolicy } from '../../src/engine/policy/choosePolicy.js';
+import { settingOf } from '../../src/engine/policy/predict.js';
 import { parsePolicy } from '../../src/engine/policy/Policy.js';
 import { settleOptions, type Settings } from '../../src/engine/settleOptions.js';
 import type { EngineOptions } from '../../src/EngineOptions.js';
@@ -56,11 +58,35 @@ describe('the plan of an engine', () => {
   });
 
   test('has layers stream where the model does not fit, in larger blocks', async () => {
-    const { plan, options, streams } = await planned({ hardware: HERE, cpuMemory: process.memoryUsage.rss() + 600 * 2 ** 20 });
+    const tight = { hardware: HERE, cpuMemory: process.memoryUsage.rss() + 600 * 2 ** 20 };
+    const { plan, options, streams } = await planned({ ...tight, schedule: 'zigzag' });
     expect(streams).toBe(true);
     expect(plan.policy?.weights.disk).toBeGreaterThan(0.2);
     // How much of a layer stays in memory is found when it is opened, to the byte.
     expect(options.weights).toBeUndefined();
+  });
+
+  test('has rows come in as pages come free where that is faster, with the weights where they were planned and what is left for pages', async () => {
+    const tight = { hardware: HERE, cpuMemory: process.memoryUsage.rss() + 600 * 2 ** 20 };
+    const { plan, options, streams, request } = await planned(tight);
+    expect(streams).toBe(true);
+    expect(plan.predicted?.fits).toBe(true);
+    expect(request && plan.policy && settingOf(request, plan.policy).setting.workload.cachePages).toBeGreaterThan(0);
+    expect(options.weights).toEqual({ cpu: plan.policy?.weights.cpu, disk: plan.policy?.weights.disk });
+    const { plan: zigzag } = await planned({ ...tight, schedule: 'zigzag', cache: { cpu: 1, disk: 0 } });
+    expect(plan.predicted?.tokensPerSecond).toBeGreaterThan(zigzag.predicted?.tokensPerSecond ?? Infinity);
+  });
+
+  test('writes to disk only where that is clearly faster', async () => {
+    const gains: { gain: number; writes: boolean }[] = [];
+    for (const mib of [700, 800, 900]) {
+      const { plan, request } = await planned({ hardware: HERE, tokensPerSquare: 128, cpuMemory: process.memoryUsage.rss() + mib * 2 ** 20 }, { expected: { promptTokens: 512, newTokens: 128 } });
+      if (!request) throw new Error('no plan');
+      const { predicted, readsOnly } = choosePolicy(request);
+      gains.push({ gain: predicted.tokensPerSecond / (readsOnly?.predicted.tokensPerSecond ?? 0), writes: (plan.policy?.cache.disk ?? 0) > 0 });
+    }
+    expect(new Set(gains.map(({ writes }) => writes)).size).toBe(2);
+    for (const { gain, writes } of gains) expect(writes).toBe(gain >= 1.1);
   });
 
   test('takes smaller squares where that is what makes it fit', async () => {

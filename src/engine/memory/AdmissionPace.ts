@@ -1,4 +1,5 @@
 import { NO_PAGES, PAGE_TIERS, type PageTier } from './pageCounts.js';
+import { pageSweeps } from '../policy/spillway/paced.js';
 import { heldPages, type PageCounts, type RowLengths } from './rowPlacement.js';
 
 /**
@@ -39,16 +40,15 @@ export class AdmissionPace {
   }
 
   private change(lengths: RowLengths, placement: PageCounts, times: number): void {
-    const uses = pageSweeps(lengths, placement, this.pageTokens);
+    const uses = pageSweepsOf(lengths, placement, this.pageTokens);
     for (const tier of PAGE_TIERS) this.debt[tier] = Math.max(0, this.debt[tier] + times * uses[tier]);
   }
 }
 
 /** Pages that a row uses, times the sweeps for which it does. Pure. */
-export function pageSweeps({ promptTokens, positions }: RowLengths, placement: PageCounts, pageTokens: number): PageCounts {
+export function pageSweepsOf({ promptTokens, positions }: RowLengths, placement: PageCounts, pageTokens: number): PageCounts {
   const first = heldPages(placement, Math.max(1, Math.ceil(Math.min(promptTokens, positions) / pageTokens)));
   const decoded = Math.max(0, positions - promptTokens);
-  // From what the prompt takes to everything, half a page more on average for the page that is being filled, and one sweep until all is given back.
-  const uses = (held: number, all: number): number => decoded * ((held + all) / 2 + (all > held ? 0.5 : 0)) + held + all;
-  return { gpu: uses(first.gpu, placement.gpu), memory: uses(first.memory, placement.memory), disk: uses(first.disk, placement.disk) };
+  const uses = (tier: PageTier): number => pageSweeps(first[tier], placement[tier], decoded);
+  return { gpu: uses('gpu'), memory: uses('memory'), disk: uses('disk') };
 }

@@ -5,6 +5,7 @@ import { cappedHardware, usableBytes, type PlanRequest } from './PlanRequest.js'
 import { SCHEDULE_NAMES, type BlockChoice, type Policy } from './Policy.js';
 import { predictionOf } from './predict.js';
 import type { RankedPlan } from './choosePolicy.js';
+import { paced } from './spillway/paced.js';
 import { checkWorkload } from './Workload.js';
 
 /** Shares that are settled; where those of the weights are open, as much of them stays in memory as there is room for. */
@@ -46,11 +47,12 @@ export function chooseBlock(request: PlanRequest, shares: SettledShares): Ranked
         const setting = { hardware, shape, workload, block };
         for (const policy of placed(block, shares, (candidate) => costAt(model.blockAt(setting, vectorOf(candidate)), vectorOf(candidate)).memoryBytes.cpu, usable.cpu)) {
           const vector = vectorOf(policy);
-          const cost = model.blockAt(setting, vector);
+          const inTurn = paced(model, setting, vector, usable.cpu);
+          const cost = model.blockAt(inTurn ?? setting, vector);
           const at = costAt(cost, vector);
           if (overflows(at, usable).length > 0) continue;
           found.push({ policy, predicted: predictionOf(at, cost, usable) });
-          break;
+          if (inTurn === undefined) break;
         }
       }
     }

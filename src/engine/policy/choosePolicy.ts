@@ -6,7 +6,9 @@ import { vectorOf, type TierName } from './Placement.js';
 import { cappedHardware, usableBytes, type PlanRequest } from './PlanRequest.js';
 import type { BlockChoice, Policy } from './Policy.js';
 import { doesNotFit, predictionOf, type Prediction } from './predict.js';
-import { searchPolicy, type SearchOutcome, type SearchSpace } from './search/searchPolicy.js';
+import { searchPolicy, type SearchOutcome } from './search/searchPolicy.js';
+import type { SearchSpace } from './search/SearchSpace.js';
+import { paced } from './spillway/paced.js';
 import { checkWorkload } from './Workload.js';
 
 export interface RankedPlan {
@@ -17,6 +19,8 @@ export interface RankedPlan {
 /** The best policy of a request, and what came close. */
 export interface Choice extends RankedPlan {
   readonly runnersUp: readonly RankedPlan[];
+  /** The best of those that write nothing to disk; undefined where none was found. */
+  readonly readsOnly: RankedPlan | undefined;
   readonly searched: Pick<SearchOutcome, 'blocks' | 'programs' | 'feasible'>;
 }
 
@@ -37,12 +41,13 @@ export function choosePolicy(request: PlanRequest): Choice {
   const space = searchSpace(request, model, hardware);
   const { ranked, ...searched } = searchPolicy(model, { hardware, shape, workload }, space, usable);
   const plans = ranked.map(({ policy, at }): RankedPlan => {
-    const cost = model.blockAt({ hardware, shape, workload, block: policy }, vectorOf(policy));
-    return { policy, predicted: predictionOf(at, cost, usable) };
+    const [setting, placement] = [{ hardware, shape, workload, block: policy }, vectorOf(policy)];
+    return { policy, predicted: predictionOf(at, model.blockAt(paced(model, setting, placement, usable.cpu) ?? setting, placement), usable) };
   });
   const [best] = plans;
   if (best === undefined) throw smallestBudget(model, { ...request, hardware }, space, usable);
-  return { ...best, runnersUp: distinct(plans).slice(1, 1 + RUNNERS_UP), searched };
+  const readsOnly = plans.find(({ policy: { cache, activations } }) => cache.disk === 0 && activations.disk === 0);
+  return { ...best, readsOnly, runnersUp: distinct(plans).slice(1, 1 + RUNNERS_UP), searched };
 }
 
 /** What a request leaves open. */

@@ -5,6 +5,7 @@ import { costModelOf } from './costModels.js';
 import { vectorOf, type PlacementVector, type TierName } from './Placement.js';
 import { cappedHardware, usableBytes, type PlanRequest } from './PlanRequest.js';
 import type { Policy } from './Policy.js';
+import { paced } from './spillway/paced.js';
 import { checkWorkload } from './Workload.js';
 
 /** What a policy is expected to do: the object `predicted` of `plan --json` and of `--stats`. */
@@ -19,13 +20,15 @@ export interface Prediction extends Omit<CostAt, 'seconds'> {
   readonly bottleneck: string;
 }
 
-/** Everything that costing a policy needs, put together. @throws UsageError */
+/** Everything that costing a policy needs, put together; with the pace at which memory lets rows in, where it does not hold all of a diagonal block. @throws UsageError */
 export function settingOf({ hardware, shape, workload, caps, costModel = 'spillway' }: PlanRequest, policy: Policy): { readonly model: CostModel; readonly setting: BlockSetting; readonly placement: PlacementVector; readonly cost: BlockCost } {
   checkWorkload(workload, shape.contextTokens);
   const model = costModelOf(costModel);
   const { weights: _w, cache: _c, activations: _h, ...block } = policy;
-  const setting = { hardware: cappedHardware(hardware, caps), shape, workload, block };
+  const capped = cappedHardware(hardware, caps);
+  const whole = { hardware: capped, shape, workload, block };
   const placement = vectorOf(policy);
+  const setting = paced(model, whole, placement, usableBytes(capped).cpu) ?? whole;
   return { model, setting, placement, cost: model.blockAt(setting, placement) };
 }
 

@@ -1,30 +1,12 @@
-import type { BlockSetting, CostAt, CostModel } from '../CostModel.js';
+import type { BlockSetting, CostModel } from '../CostModel.js';
 import { costAt } from '../costAt.js';
 import { sharesOf, type TierName } from '../Placement.js';
-import type { BlockChoice, Compression, Policy, ScheduleName } from '../Policy.js';
+import type { BlockChoice } from '../Policy.js';
 import { batchCounts, batchSizes } from './blockSizes.js';
+import { pacedPolicies } from './pacedPolicies.js';
 import { roundedPlacements } from './roundedPlacements.js';
+import type { RankedPolicy, SearchSpace } from './SearchSpace.js';
 import { leastSeconds, mayFit, solvePlacement } from './solvePlacement.js';
-
-/** What the search may choose from. A list of one value settles the question. */
-export interface SearchSpace {
-  readonly schedules: readonly ScheduleName[];
-  /** Default: every size worth a try, to `mostBatchSize`. */
-  readonly batchSizes?: readonly number[] | undefined;
-  readonly batchCounts?: readonly number[] | undefined;
-  readonly mostBatchSize: number;
-  readonly mostBatches: number;
-  readonly compressWeights: readonly Compression[];
-  readonly compressCache: readonly Compression[];
-  readonly cpuAttention: readonly boolean[];
-  readonly tokensPerSquare?: number | undefined;
-  readonly threads?: number | undefined;
-}
-
-export interface RankedPolicy {
-  readonly policy: Policy;
-  readonly at: CostAt;
-}
 
 export interface SearchOutcome {
   /** Best first; one for each block size and kind that was among the best. Empty if nothing fits. */
@@ -43,7 +25,7 @@ const STARTS = 3;
 /**
  * The best policy of a space (FlexGen, section 4.3): a linear program gives the placement for a block. Block sizes are searched from coarse to fine: a
  * coarse grid of batch sizes and numbers of batches for each kind of block, then from the best of them on to better neighbours, while bounds pass over
- * blocks that cannot fit, or cannot beat what was found. Pure.
+ * blocks that cannot fit, or cannot beat what was found. Beside them stand blocks that memory lets in row by row. Pure.
  */
 export function searchPolicy(model: CostModel, base: Omit<BlockSetting, 'block'>, space: SearchSpace, usable: Readonly<Record<TierName, number>>): SearchOutcome {
   const found: RankedPolicy[] = [];
@@ -92,6 +74,7 @@ export function searchPolicy(model: CostModel, base: Omit<BlockSetting, 'block'>
       for (const j of coarseSteps(batches.length)) coarse.push({ i, j, value: visit(i, j, best * KIND_NEAR) });
     }
     for (const start of coarse.filter(({ value }) => value > 0).sort((a, b) => b.value - a.value).slice(0, STARTS)) climb(start, visit);
+    found.push(...pacedPolicies(model, base, kind, space, usable));
   }
   found.sort((a, b) => b.at.tokensPerSecond - a.at.tokensPerSecond || rows(a) - rows(b));
   return { ranked: found, ...counts };

@@ -5,6 +5,8 @@ import type { DiskOperation, HardwareProfile } from '../HardwareProfile.js';
 export interface DiskRates {
   /** Blocks of weights, hidden states. */
   readonly read: number;
+  /** Seconds that a layer's weights take beside that, however much of the layer is read: a short read waits for its last request. */
+  readonly readOnceSeconds: number;
   readonly write: number;
   /** Pages of the cache, of one layer: small, and not beside each other. */
   readonly readPages: number;
@@ -29,21 +31,26 @@ export function diskRates({ links, diskRequests = [], corrections = {} }: Pick<H
   const { diskReadBytesPerSecond: read = Infinity, diskWriteBytesPerSecond: write = Infinity } = links;
   const measured = (...operations: readonly DiskOperation[]): readonly Point[] => diskRequests.filter(({ operation, depth }) => operations.includes(operation) && depth === DEPTH);
   const corrected = (kind: string, rate: number): number => rate / (corrections[kind] ?? 1);
-  const layers = [...measured('readLayers'), { requestBytes: LARGE_LAYER_BYTES, bytesPerSecond: read }];
+  const layers = costOf(layerBytes, [...measured('readLayers'), { requestBytes: LARGE_LAYER_BYTES, bytesPerSecond: read }], read);
+  const pages = (rate: number, points: readonly Point[]): number => {
+    const { onceSeconds, bytesPerSecond } = costOf(pageBytes, points, rate);
+    return onceSeconds === 0 ? bytesPerSecond : pageBytes / (onceSeconds + pageBytes / bytesPerSecond);
+  };
+  const kind = readKind(layerBytes);
   return {
-    read: corrected(readKind(layerBytes), rateOf(layerBytes, layers, read)), write: corrected('disk.write', write),
-    readPages: corrected('disk.readPages', rateOf(pageBytes, measured('read', 'readPages'), read)),
-    writePages: corrected('disk.writePages', rateOf(pageBytes, measured('write'), write)),
+    read: corrected(kind, layers.bytesPerSecond), readOnceSeconds: layers.onceSeconds * (corrections[kind] ?? 1), write: corrected('disk.write', write),
+    readPages: corrected('disk.readPages', pages(read, measured('read', 'readPages'))),
+    writePages: corrected('disk.writePages', pages(write, measured('write'))),
   };
 }
 
-/** By the smallest and the largest of the measured sizes: some seconds to begin with, the rest by bytes. Never more than `most`. */
-function rateOf(bytes: number, points: readonly Point[], most: number): number {
+/** By the smallest and the largest of the measured sizes: some seconds to begin with, the rest by bytes. Never faster than `most`. */
+function costOf(bytes: number, points: readonly Point[], most: number): { readonly onceSeconds: number; readonly bytesPerSecond: number } {
   const sorted = [...points].sort((a, b) => a.requestBytes - b.requestBytes);
   const [small, large] = [sorted[0], sorted.at(-1)];
-  if (small === undefined || large === undefined || small.requestBytes === large.requestBytes) return most;
+  if (small === undefined || large === undefined || small.requestBytes === large.requestBytes) return { onceSeconds: 0, bytesPerSecond: most };
   const [first, last] = [small, large].map(({ requestBytes, bytesPerSecond }) => requestBytes / bytesPerSecond) as [number, number];
   const perByte = Math.max(0, (last - first) / (large.requestBytes - small.requestBytes));
-  const beside = Math.max(0, first - small.requestBytes * perByte);
-  return Math.min(most, bytes / (beside + bytes * perByte));
+  const onceSeconds = Math.max(0, first - small.requestBytes * perByte);
+  return onceSeconds + bytes * perByte < bytes / most ? { onceSeconds: 0, bytesPerSecond: most } : { onceSeconds, bytesPerSecond: 1 / perByte };
 }

@@ -34,8 +34,11 @@ export const BETWEEN_SQUARES = 8;
 
 const NONE: Corrections = {};
 
-/** What a layer of one sweep asks of every queue: transfers by bytes, computing by tasks. */
-export function layerQueues(setting: BlockSetting, sizes: Sizes, { squares, load }: SweepClass): LayerQueues {
+/**
+ * What a layer of one sweep asks of every queue: transfers by bytes, computing by tasks.
+ * @param streams whether some of the layer's weights come from disk
+ */
+export function layerQueues(setting: BlockSetting, sizes: Sizes, { squares, load }: SweepClass, streams: boolean): LayerQueues {
   const { hardware, shape, block } = setting;
   const { links, corrections = NONE } = hardware;
   const { gpu, cpu } = computeSettings(setting);
@@ -55,7 +58,7 @@ export function layerQueues(setting: BlockSetting, sizes: Sizes, { squares, load
   const attend = corrected * squares * decodeAttentionSeconds(on, load.decodeKeys, load.decodeRows);
   const rates = diskRates(hardware, { layerBytes: w, pageBytes: sizes.pageBytes / shape.layers });
   const disk = {
-    'disk-read': { wn: w / rates.read, cn: context / rates.readPages, hn: hidden / rates.read },
+    'disk-read': { constant: streams ? rates.readOnceSeconds : 0, wn: w / rates.read, cn: context / rates.readPages, hn: hidden / rates.read },
     'disk-write': { cn: fresh / rates.writePages, hn: hidden / rates.write },
   };
   const diskBytes = { wn: w, cn: context + fresh, hn: 2 * hidden };

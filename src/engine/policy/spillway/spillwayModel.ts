@@ -29,25 +29,32 @@ interface Walked {
 }
 
 /** A setting is costed several times (with and without disk, before and after rounding), its sweeps are counted once. */
-const walked = new WeakMap<BlockSetting, Walked>();
+const classes = new WeakMap<BlockSetting, readonly SweepClass[]>();
+const walked = { streaming: new WeakMap<BlockSetting, Walked>(), resident: new WeakMap<BlockSetting, Walked>() };
 
-function walkedOf(setting: BlockSetting): Walked {
-  const known = walked.get(setting);
+function classesOf(setting: BlockSetting): readonly SweepClass[] {
+  let known = classes.get(setting);
+  if (known === undefined) classes.set(setting, (known = walkRows(setting.workload, setting.block)));
+  return known;
+}
+
+function walkedOf(setting: BlockSetting, streams: boolean): Walked {
+  const of = streams ? walked.streaming : walked.resident;
+  const known = of.get(setting);
   if (known !== undefined) return known;
-  const { shape, workload, block } = setting;
+  const { shape } = setting;
   const sizes = sizesOf(setting);
-  const classes = walkRows(workload, block);
   const phaseOf = (each: SweepClass): PhaseCost => {
     const { promptTokens, decodeRows } = each.load;
     return {
       name: promptTokens > 0 ? `prompts, ${Math.round(promptTokens + decodeRows)} tokens a square` : `decoding, ${Math.round(decodeRows)} rows a square`,
       times: each.sweeps * shape.layers,
-      ...layerQueues(setting, sizes, each),
+      ...layerQueues(setting, sizes, each, streams),
       promptShare: promptTokens / (promptTokens + decodeRows),
     };
   };
-  const result = { fine: classes.map(phaseOf), coarse: mergeClasses(classes).map(phaseOf) };
-  walked.set(setting, result);
+  const result = { fine: classesOf(setting).map(phaseOf), coarse: mergeClasses(classesOf(setting)).map(phaseOf) };
+  of.set(setting, result);
   return result;
 }
 
@@ -58,7 +65,7 @@ function blockCost(setting: BlockSetting, charges: Charges, detail: 'fine' | 'co
   return {
     // Counted when asked for: most blocks that a search looks at don't fit.
     get phases() {
-      return walkedOf(setting)[detail];
+      return walkedOf(setting, charges.streams)[detail];
     },
     memory: memoryTerms(setting, sizesOf(setting), live, charges, at),
     ...(at && { spareBytes: { cpu: overlapBytes(setting, sizesOf(setting), live, rows, at) } }),

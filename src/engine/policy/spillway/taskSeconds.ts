@@ -34,6 +34,7 @@ export function taskSeconds(setting: BlockSetting, placement: PlacementShares): 
   return ({ name, part, queue, bytes, rows }) => {
     if (name === 'load_cache' && queue === 'disk-read') return bytes / disk.readPages;
     if (name === 'store_cache' && queue === 'disk-write') return bytes / disk.writePages;
+    if (name === 'load_weight' && queue === 'disk-read') return bytes > 0 ? disk.readOnceSeconds + bytes / disk.read : 0;
     if (name !== 'compute') return bytes / (rates[queue] ?? Infinity);
     let [tokens, decodeRows, decodeKeys, promptKeys, promptTokens, sampled] = [0, 0, 0, 0, 0, 0];
     for (const range of rows) {
