@@ -5,6 +5,8 @@ export interface GpuFacts {
   /** Such as `9.0`. */
   readonly computeCapability: string;
   readonly multiprocessors: number;
+  /** The newest CUDA that the driver knows, such as `12.8`: it changes with the driver. */
+  readonly driver: string;
 }
 
 /**
