@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { diagonalBlock, Engine, rowByRow, zigZagBlock, type EngineOptions, type RowResult, type RunOptions } from '../../src/index.js';
+import { diagonalBlock, Engine, zigZagBlock, type EngineOptions, type RowResult, type RunOptions } from '../../src/index.js';
 import { model, unequalRows } from '../e2e/support.js';
 import { engineRing } from '../support/engineRing.js';
 import { agreement } from './support/agreement.js';
@@ -50,7 +50,7 @@ async function inRing(counts: readonly number[], optionsOf: (index: number) => E
 describe('layers divided over engines on a GPU', () => {
   const three = { weights: { gpu: 0.3, cpu: 0.3, disk: 0.4 }, cache: { gpu: 0.5, cpu: 0.5, disk: 0 }, activations: { gpu: 0, cpu: 0.5, disk: 0.5 } };
 
-  test.each([['llama-Q4_1.gguf', [1, 1], [zigZagBlock(), diagonalBlock()]], ['gemma3', [2, 1, 1], [rowByRow()]]] as const)('%s, %j: bitwise as on one', async (name, counts, schedules) => {
+  test.each([['llama-Q4_1.gguf', [1, 1], [zigZagBlock(), diagonalBlock()]], ['gemma3', [2, 1, 1], [diagonalBlock()]]] as const)('%s, %j: bitwise as on one', async (name, counts, schedules) => {
     const options = { model: model(name), ...GPU };
     const expected = await whole(options);
     expect(expected.every(({ error }) => error === undefined)).toBe(true);

@@ -130,6 +130,18 @@ TEST(GpuProfile, ASlowDeviceIsMeasuredWithLittle) {
     EXPECT_LE(figure.requestBytes, size_t{64} << 10) << figure.what;
   }
 }
+#else
+// What the emulation is too slow for: everything in its full size.
+TEST(GpuProfile, ARealDeviceIsMeasuredInFull) {
+  ProfileOptions options = quick(uint64_t{1} << 30);
+  options.budget = 0.3;
+  size_t most = 0;
+  for (const Figure& figure : measured(options).figures) {
+    EXPECT_TRUE(std::isfinite(figure.perSecond) && figure.perSecond > 0) << figure.what << " " << figure.kind;
+    if (figure.what == "gpu-matmul") most = std::max(most, figure.tokens);
+  }
+  EXPECT_EQ(most, 1024u);
+}
 #endif
 
 }  // namespace
