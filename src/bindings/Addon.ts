@@ -1,4 +1,4 @@
-import type { GpuFacts, GpuRuntimeBytes, GpuRuntimeOptions } from './Gpu.js';
+import type { GpuFacts, GpuFigureName, GpuRuntimeBytes, GpuRuntimeOptions } from './Gpu.js';
 import type { DecoderSpec } from '../model/DecoderSpec.js';
 import type { TensorBinding } from '../model/TensorBinding.js';
 
@@ -61,8 +61,7 @@ export interface MachineFigures {
 export interface MachineFigure {
   readonly what:
     | 'memory-read' | 'memory-copy' | 'matmul' | 'attention-prefill' | 'attention-decode' | 'attention-short' | 'cache-store' | 'rows' | 'sample-greedy' | 'sample-top-p' | 'task'
-    | 'disk-read' | 'disk-read-layers' | 'disk-read-pages' | 'disk-write' | 'link-up' | 'link-down'
-    | 'gpu-memory-copy' | 'gpu-matmul' | 'gpu-attention-prefill' | 'gpu-attention-decode' | 'gpu-attention-short' | 'gpu-cache-store' | 'gpu-rows' | 'gpu-sample-greedy' | 'gpu-sample-top-p' | 'gpu-task';
+    | 'disk-read' | 'disk-read-layers' | 'disk-read-pages' | 'disk-write' | GpuFigureName;
   /** f32, f16, q8 or q4: of weights, or of the cache. */
   readonly kind: string;
   /** What it ran on; empty on a GPU, and threads are 0 there. */

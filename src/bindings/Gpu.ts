@@ -51,3 +51,8 @@ export interface GpuRuntimeBytes {
   /** Of `streamed`, what comes from the store each time, not from host memory. */
   readonly streamedFromStore: readonly number[];
 }
+
+/** What is measured of a GPU (native/profile/Figure.h). */
+export type GpuFigureName =
+  | 'link-up' | 'link-down'
+  | 'gpu-memory-copy' | 'gpu-matmul' | 'gpu-attention-prefill' | 'gpu-attention-decode' | 'gpu-attention-short' | 'gpu-cache-store' | 'gpu-rows' | 'gpu-sample-greedy' | 'gpu-sample-top-p' | 'gpu-task';
