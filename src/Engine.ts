@@ -347,7 +347,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
       model: { layers, hiddenSize, vocabularySize, family },
       layers: { first: layerBounds(grid).first, count: grid.layers },
       grid: { slots: grid.slots, rowsPerSlot: grid.rowsPerSlot, tokensPerSquare: grid.tokensPerSquare },
-      cache: { pageTokens: cache.pageTokens, diskShare: diskCache.share, mostDiskPages: diskCache.mostPerRow },
+      cache: { pageTokens: cache.pageTokens, diskShare: diskCache.share, mostDiskPages: diskCache.mostPerRow, ...(gpuTier && { gpuShare: gpuTier.cacheShare }) },
       pages: { gpu: gpuTier?.options.pages ?? 0, memory: cache.pages, disk: diskCache.pages },
     };
   }

@@ -23,6 +23,7 @@ export interface EngineOptions {
   readonly model: string;
   /**
    * Only these of the model's layers, where other engines have the others: see `Engine.follow`. Embedding and head come with the first and the last layer.
+   * Each may compute on a GPU or not; `cache` has to put the same share of a row's pages on the GPU everywhere (0 beside engines without one).
    * Default: all of them.
    */
   readonly layers?: LayerRange;

@@ -46,6 +46,7 @@ Napi::Value machine(const Napi::CallbackInfo& info) {
       entry.Set("memoryBytes", static_cast<double>(gpu.memoryBytes));
       entry.Set("computeCapability", std::to_string(gpu.major) + "." + std::to_string(gpu.minor));
       entry.Set("multiprocessors", gpu.multiprocessors);
+      entry.Set("driver", std::to_string(gpu.driverVersion / 1000) + "." + std::to_string(gpu.driverVersion % 1000 / 10));
       gpus.Set(gpus.Length(), entry);
     }
     object.Set("gpus", gpus);

@@ -81,6 +81,12 @@ ProfileOptions parseProfileOptions(const Napi::Value& value) {
     if (options.diskFolder.empty()) refuseArgument("disk.folder", folder.Get("folder"), "a path");
     options.diskBytes = readInteger(folder.Get("bytes"), "disk.bytes", 0, kMostDiskBytes);
   }
+  const Napi::Value gpu = object.Get("gpu");
+  if (!gpu.IsUndefined()) {
+    const Napi::Object one = readObject(gpu, "gpu");
+    options.gpu = GpuProfileOptions{static_cast<uint32_t>(readInteger(one.Get("device"), "gpu.device", 0, 255)),
+                                    readInteger(one.Get("memoryBytes"), "gpu.memoryBytes", kLeastGpuProfileMemory, uint64_t{1} << 50)};
+  }
   options.budget = readNumber(object.Get("budget"), "budget");
   if (!(options.budget > 0 && options.budget <= 100)) refuseArgument("budget", object.Get("budget"), "a number above 0, at most 100");
   options.speedOnly = readBoolean(object.Get("speedOnly"), "speedOnly");

@@ -18,16 +18,18 @@ struct Figure {
   // rows                           values times the operations that a layer has beside products: norm, rounding, activation function, rotation, sum
   // sample-greedy, sample-top-p    logits
   // task                           tasks through a queue, each with the parallel loops of a layer's part and nothing in them
+  // gpu-…                          the same on a GPU; gpu-task: with that many small kernels; gpu-memory-copy: within its memory, a copied byte counts once
+  // link-up, link-down             bytes in copies of `requestBytes` between pinned memory and a GPU, `depth` of them given at a time and waited for together
   // disk-read, disk-write          bytes; disk-read-pages: scattered 64 KiB pages; disk-read-layers: `requestBytes` are waited for together
   std::string what;
   std::string kind;            // f32, f16, q8, q4: of weights, or of the cache
-  std::string instructionSet;  // what it ran on
-  unsigned threads = 0;
+  std::string instructionSet;  // what it ran on; empty on a GPU
+  unsigned threads = 0;        // 0 on a GPU
   size_t tokens = 0;      // rows of x; tokens of the prompt
   size_t inputs = 0;      // of the weights
   size_t groupHeads = 0;  // query heads that share a head of keys and values
   size_t requestBytes = 0;
-  unsigned depth = 0;  // requests in flight
+  unsigned depth = 0;  // requests in flight, or copies
   double perSecond = 0;
   double spread = 0;  // half the interquartile range of the samples over their median
   size_t samples = 0;

@@ -30,5 +30,8 @@ std::unique_ptr<Measurement> measureRows();
 std::unique_ptr<Measurement> measureSampling();
 std::unique_ptr<Measurement> measureTask();
 std::unique_ptr<Measurement> measureDisk();
+// All that is measured on the GPU that the options name: its memory is reserved until the last of these goes. Defined by the library that is linked, spillway_gpu or
+// spillway_gpu_none. Throws Error(InvalidArgument) for a device that there is not, Error(Memory) where it, or the host, has too little.
+std::vector<std::unique_ptr<Measurement>> measureGpu(Workbench& bench);
 
 }  // namespace spillway

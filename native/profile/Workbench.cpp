@@ -17,6 +17,8 @@ const ProfileOptions& checked(const ProfileOptions& options) {
     if (tokens < 1 || tokens > 4096) refuse("tokens: found " + std::to_string(tokens) + ", expected 1 to 4096");
   if (options.memoryBytes < kLeastProfileMemory || options.memoryBytes > (size_t{4} << 30))
     refuse("memory: found " + std::to_string(options.memoryBytes) + " bytes, expected " + std::to_string(kLeastProfileMemory) + " to 4 GiB");
+  if (options.gpu && options.gpu->memoryBytes < kLeastGpuProfileMemory)
+    refuse("gpu: found " + std::to_string(options.gpu->memoryBytes) + " bytes, expected " + std::to_string(kLeastGpuProfileMemory) + " or more");
   if (!(options.budget > 0 && options.budget <= 100)) refuse("budget: expected a number above 0, at most 100");
   return options;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +19,13 @@
 namespace spillway {
 
 constexpr size_t kLeastProfileMemory = size_t{16} << 20;
+constexpr size_t kLeastGpuProfileMemory = size_t{64} << 20;
+
+// A GPU that is to be measured beside the processor.
+struct GpuProfileOptions {
+  uint32_t device = 0;
+  uint64_t memoryBytes = 0;  // most that is taken there; best more than the device's caches hold
+};
 
 struct ProfileOptions {
   unsigned threads = 1;  // all that shall be used; what is measured with one thread is measured beside it
@@ -27,7 +35,8 @@ struct ProfileOptions {
   size_t memoryBytes = size_t{128} << 20;  // to work in; best more than the processor's caches hold
   std::string diskFolder;  // where stores and spill files go; empty: the disk is not looked at
   uint64_t diskBytes = uint64_t{256} << 20;  // most that is written there
-  double budget = 1;  // 1: about eight seconds. Time and repetitions grow and shrink with it
+  std::optional<GpuProfileOptions> gpu;  // without: none is looked at
+  double budget = 1;  // 1: about eight seconds, and some four for a GPU. Time and repetitions grow and shrink with it
   // Only how fast memory and the disk are read, and how fast 4-bit products of one and of 64 rows are, on all threads: some tenths of a second.
   bool speedOnly = false;
 };

@@ -9,8 +9,10 @@ namespace spillway {
 namespace {
 
 constexpr double kMostSeconds = 20;  // at a budget of 1; the first round is made in any case
+constexpr double kMostGpuSeconds = 8;  // beside it
 
-std::vector<std::unique_ptr<Measurement>> allOf(const ProfileOptions& options) {
+std::vector<std::unique_ptr<Measurement>> allOf(Workbench& bench) {
+  const ProfileOptions& options = bench.options();
   std::vector<std::unique_ptr<Measurement>> measurements;
   measurements.push_back(measureMemory());
   if (!options.diskFolder.empty()) measurements.push_back(measureDisk());
@@ -22,6 +24,9 @@ std::vector<std::unique_ptr<Measurement>> allOf(const ProfileOptions& options) {
   measurements.push_back(measureRows());
   measurements.push_back(measureSampling());
   measurements.push_back(measureTask());
+  if (options.gpu) {
+    for (auto& each : measureGpu(bench)) measurements.push_back(std::move(each));
+  }
   return measurements;
 }
 
@@ -29,14 +34,15 @@ std::vector<std::unique_ptr<Measurement>> allOf(const ProfileOptions& options) {
 
 MachineFigures measureMachine(const ProfileOptions& options, ProfileProgress& progress) {
   Workbench bench(options, progress);
-  const std::vector<std::unique_ptr<Measurement>> measurements = allOf(options);
+  const std::vector<std::unique_ptr<Measurement>> measurements = allOf(bench);
   const size_t rounds = options.budget < 0.5 ? 1 : 3;
+  const double most = (kMostSeconds + (options.gpu ? kMostGpuSeconds : 0)) * options.budget;
   const double begin = monotonicSeconds();
   double longest = 0;
   for (size_t round = 0; round < rounds; round++) {
     const double start = monotonicSeconds();
     // A machine that is busy with something else would take minutes.
-    if (start - begin + longest > kMostSeconds * options.budget && round > 0) break;
+    if (start - begin + longest > most && round > 0) break;
     for (size_t i = 0; i < measurements.size(); i++) {
       progress.set(round * measurements.size() + i, rounds * measurements.size(), measurements[i]->name());
       bench.check();

@@ -1,4 +1,4 @@
-import type { GpuFacts, GpuRuntimeBytes, GpuRuntimeOptions } from './Gpu.js';
+import type { GpuFacts, GpuFigureName, GpuRuntimeBytes, GpuRuntimeOptions } from './Gpu.js';
 import type { DecoderSpec } from '../model/DecoderSpec.js';
 import type { TensorBinding } from '../model/TensorBinding.js';
 
@@ -26,7 +26,7 @@ export interface Addon {
   inspectStore(path: string, fingerprint: string): StoreFacts | undefined;
   /**
    * Measures this machine on a thread of its own, with the kernels, threads and files that runs use: about eight seconds times `budget`. A disk that cannot be measured is left out, with the reason.
-   * Rejects with a coded error: `cancelled`, `memory`.
+   * Rejects with a coded error: `cancelled`, `memory`, and for a GPU that does not exist `invalid-argument`.
    * @param onProgress gets the steps that are through, all of them, and what the next one is about, about twenty times a second. Once it returns false measuring is
    * cancelled, within some tens of milliseconds.
    */
@@ -42,6 +42,8 @@ export interface ProfileOptions {
   readonly disk?: { readonly folder: string; readonly bytes: number };
   /** To keep weights and pages in; at least 16 MiB are taken. Default: 128 MiB, or an eighth of what is free. Some 40 MiB of inputs and outputs come on top. */
   readonly memoryBytes?: number;
+  /** A GPU that is measured beside the processor, in some four seconds more, and the most of its memory that is taken meanwhile: 64 MiB at least. Default: none is looked at. */
+  readonly gpu?: { readonly device: number; readonly memoryBytes: number };
   /** Whether products and attention are measured with all instruction sets of the machine, or with the best alone. */
   readonly otherInstructionSets: boolean;
   /** Above 0, at most 100. Below 0.5 everything is measured in one round instead of three. */
@@ -59,9 +61,10 @@ export interface MachineFigures {
 export interface MachineFigure {
   readonly what:
     | 'memory-read' | 'memory-copy' | 'matmul' | 'attention-prefill' | 'attention-decode' | 'attention-short' | 'cache-store' | 'rows' | 'sample-greedy' | 'sample-top-p' | 'task'
-    | 'disk-read' | 'disk-read-layers' | 'disk-read-pages' | 'disk-write';
+    | 'disk-read' | 'disk-read-layers' | 'disk-read-pages' | 'disk-write' | GpuFigureName;
   /** f32, f16, q8 or q4: of weights, or of the cache. */
   readonly kind: string;
+  /** What it ran on; empty on a GPU, and threads are 0 there. */
   readonly instructionSet: string;
   readonly threads: number;
   readonly tokens: number;
@@ -70,7 +73,7 @@ export interface MachineFigure {
   /** Query heads that share a head of keys and values. */
   readonly groupHeads: number;
   readonly requestBytes: number;
-  /** Requests in flight. */
+  /** Requests in flight, or copies. */
   readonly depth: number;
   readonly perSecond: number;
   /** Half the interquartile range of the samples over their median. */

@@ -5,6 +5,8 @@ export interface GpuFacts {
   /** Such as `9.0`. */
   readonly computeCapability: string;
   readonly multiprocessors: number;
+  /** The newest CUDA that the driver knows, such as `12.8`: it changes with the driver. */
+  readonly driver: string;
 }
 
 /**
@@ -49,3 +51,8 @@ export interface GpuRuntimeBytes {
   /** Of `streamed`, what comes from the store each time, not from host memory. */
   readonly streamedFromStore: readonly number[];
 }
+
+/** What is measured of a GPU (native/profile/Figure.h). */
+export type GpuFigureName =
+  | 'link-up' | 'link-down'
+  | 'gpu-memory-copy' | 'gpu-matmul' | 'gpu-attention-prefill' | 'gpu-attention-decode' | 'gpu-attention-short' | 'gpu-cache-store' | 'gpu-rows' | 'gpu-sample-greedy' | 'gpu-sample-top-p' | 'gpu-task';

@@ -47,7 +47,7 @@ export function addPlan(program: Command, context: CommandContext): void {
   command.option('--rows <n>', 'rows in all (default: without end)', wholeNumber(1));
   command.addOption(new Option('--cost-model <name>', "spillway: ours; flexgen: FlexGen's as shipped; lm-offload: LM-Offload's equations").choices(['spillway', 'flexgen', 'lm-offload']).default('spillway'));
   command.optionsGroup('Memory:');
-  for (const tier of ['gpu', 'cpu', 'disk']) command.option(`--${tier}-memory <size>`, `most ${tier} memory (default: what the machine has)`, tier === 'cpu' ? size : sizeOrNone);
+  for (const tier of ['gpu', 'cpu', 'disk']) command.option(`--${tier}-memory <size>`, `most ${tier} memory (default: what the machine has${tier === 'gpu' ? '; of this one none, and its GPU is not measured' : ''})`, tier === 'cpu' ? size : sizeOrNone);
   command.optionsGroup('What is settled already:');
   command.addOption(new Option('--policy <file>', 'predict this policy (the object `policy` that --json prints) and search nothing (default: search)').argParser(path));
   command.addOption(new Option('--schedule <name>', '(default: the best)').choices(['row', 'zigzag', 'diagonal']));
@@ -70,7 +70,7 @@ async function plan(flags: PlanCommandFlags, context: CommandContext): Promise<v
   await checkReportPaths({ policy: flags.policy, trace: flags.trace, html: flags.html });
   const given = flags.policy === undefined ? undefined : await readPolicyFile(flags.policy);
   const shape = await readModelShape(flags.model);
-  const hardware = await readMachine(flags.hardware, context);
+  const hardware = await readMachine(flags.hardware, flags.gpuMemory, context);
   const request = requestOf(flags, shape, hardware);
   const document = planDocument(request, given);
   if (document.predicted.warning !== undefined) context.say(`warning: ${document.predicted.warning}`);
@@ -81,10 +81,10 @@ async function plan(flags: PlanCommandFlags, context: CommandContext): Promise<v
 }
 
 /** Measuring this machine takes a few seconds, which a person should see pass. */
-async function readMachine(name: string, context: CommandContext): Promise<PlanRequest['hardware']> {
+async function readMachine(name: string, gpuMemory: number | undefined, context: CommandContext): Promise<PlanRequest['hardware']> {
   const meter = new ProgressMeter('auto', process.stderr);
   try {
-    return await readHardware(name, { signal: context.signal, onNote: (line) => context.say(line), onProgress: ({ done, total, what }) => meter.show('measuring this machine', { done, total, words: what }) });
+    return await readHardware(name, { gpuMemory, signal: context.signal, onNote: (line) => context.say(line), onProgress: ({ done, total, what }) => meter.show('measuring this machine', { done, total, words: what }) });
   } finally {
     meter.stop();
   }

@@ -56,13 +56,13 @@ export class Outlook {
 
   /**
    * For a run that begins: what takes down its tasks. Undefined where the model does not know the machine, or what is done on it: stages of one's own, other
-   * instructions than were measured, sparse attention, a GPU.
+   * instructions than were measured, sparse attention.
    * @param machine tells how much of the machine the run has; replaced in tests
    */
   ledger(schedule: string, ownStages: boolean, machine?: ConstructorParameters<typeof WorkLedger>[3]): WorkLedger | undefined {
-    const { planned: { request }, instructionSet, sparseAttention, gpuTier } = this.settled;
+    const { planned: { request }, instructionSet, sparseAttention } = this.settled;
     const name = scheduleNamed(schedule);
-    if (!request || ownStages || name === undefined || sparseAttention < 1 || gpuTier) return undefined;
+    if (!request || ownStages || name === undefined || sparseAttention < 1) return undefined;
     const { hardware, shape, workload } = request;
     if (hardware.machine.instructionSet !== undefined && hardware.machine.instructionSet !== instructionSet) return undefined;
     return new WorkLedger({ hardware, shape, workload, block: { ...this.block, schedule: name } }, this.block, this.corrections, machine);

@@ -68,6 +68,9 @@ const SPACIOUS = 2;
 const SMALLER_SQUARES = [128, 48];
 /** A compression is recommended that is at least so much faster. */
 const WORTH_A_WORD = 1.2;
+/** What happens with a GPU of which no figures are there. */
+const UNPLANNED = 'what fits is put on it, the rest in memory, then on disk';
+const NOT_MEASURED = `the GPU of this machine has not been measured: ${UNPLANNED}`;
 /** Space on a disk that is left to others. */
 const DISK_MARGIN = 0.9;
 
@@ -99,7 +102,7 @@ export async function planEngine(
   // Engines that share a model's layers have to agree on their blocks: none of them plans for itself.
   if (chosen === 'default' || options.layers !== undefined) return asIs(originOf(chosen));
   if (settings.gpu) {
-    if (!hasGpu(options.hardware)) return asIs(originOf(chosen), 'the GPU of this machine has not been measured: what fits is put on it, the rest in memory, then on disk');
+    if (typeof options.hardware === 'object' && !hasGpu(options.hardware)) return asIs(originOf(chosen), NOT_MEASURED);
     if (chosen === 'auto' && (given.weights !== undefined || given.cache !== undefined || given.activations !== undefined)) {
       return asIs('default', 'beside a GPU nothing is planned where placements are given');
     }
@@ -113,13 +116,15 @@ export async function planEngine(
   let learning: LearningTarget | undefined;
   const notes: string[] = [];
   if (typeof options.hardware === 'object') {
-    checkSameMachine(options.hardware, machine);
+    const gpu = settings.gpu && machine.gpus[settings.gpu.device];
+    checkSameMachine(options.hardware, { ...machine, ...(gpu && { gpuName: gpu.name }) });
     hardware = options.hardware;
   } else {
-    if (work(shape, workload) < WORTH_MEASURING) return asIs(originOf(chosen));
+    if (work(shape, workload) < WORTH_MEASURING) return asIs(originOf(chosen), settings.gpu && `there is too little work to measure the GPU of this machine for: ${UNPLANNED}`);
     try {
-      const where = { disk: settings.disk, threads: settings.threads };
+      const where = { disk: settings.disk, threads: settings.threads, ...(settings.gpu && { gpuMemory: settings.gpu.capBytes }) };
       const { corrections, ...profile } = await profileOf({ ...where, signal: options.signal, onProgress: options.onProfile, onNote: (line) => notes.push(line) });
+      if (settings.gpu && !hasGpu(profile)) return asIs(originOf(chosen), NOT_MEASURED);
       speed = await speedOf(profile, mayUseDisk(shape, given, settings) ? settings.disk : undefined, options.signal);
       hardware = atSpeed({ ...profile, ...(corrections && options.learn !== false && { corrections }) }, speed);
       if (options.learn !== false) learning = { profile, options: where };
@@ -149,8 +154,8 @@ function originOf(chosen: 'auto' | 'default' | Policy): EnginePlan['origin'] {
 }
 
 /** Whether a profile says how fast a GPU is. */
-function hasGpu(hardware: EngineOptions['hardware']): boolean {
-  return typeof hardware === 'object' && hardware.gpu !== undefined && hardware.memory.gpuBytes > 0;
+function hasGpu(hardware: HardwareProfile): boolean {
+  return hardware.gpu !== undefined && hardware.memory.gpuBytes > 0;
 }
 
 /** Undefined where by the model nothing fits: whoever opens the engine finds out exactly, and says what would. */

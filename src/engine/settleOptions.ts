@@ -107,14 +107,13 @@ export function settleOptions(options: EngineOptions, machine: MachineFacts, row
 }
 
 /** @returns 0 where the processor computes. @throws UsageError */
-function gpuMemory({ gpuMemory: asked, device, layers }: EngineOptions, { gpus }: MachineFacts): number {
+function gpuMemory({ gpuMemory: asked, device }: EngineOptions, { gpus }: MachineFacts): number {
   const bytes = asked === undefined || /^\s*0+\s*$/.test(String(asked)) ? 0 : parseBytes(asked, 'gpuMemory');
   if (bytes === 0) {
     if (device === 'cuda') throw new UsageError('device: found "cuda" without gpuMemory, expected it beside: how much memory of the GPU may be used');
     return 0;
   }
   if (device === 'cpu') throw new UsageError(`gpuMemory: found ${formatBytes(bytes)} beside device "cpu", expected 0, or device auto or cuda`);
-  if (layers) throw new UsageError('layers: found a part of the model beside gpuMemory, expected all layers: engines that share a model compute on processors');
   const [gpu] = gpus;
   if (!gpu) throw new UsageError(`gpuMemory: found ${formatBytes(bytes)}, but there is no GPU here (the addon was built without CUDA, or finds no NVIDIA driver or device): expected 0`);
   if (bytes > gpu.memoryBytes) throw new UsageError(`gpuMemory: found ${formatBytes(bytes)}, expected at most the ${formatBytes(gpu.memoryBytes)} of ${gpu.name}`);

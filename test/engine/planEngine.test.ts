@@ -9,6 +9,7 @@ import type { ProfileOptions } from '../../src/engine/profile/profileMachine.js'
 import { choosePolicy } from '../../src/engine/policy/choosePolicy.js';
 import { settingOf } from '../../src/engine/policy/predict.js';
 import { parsePolicy } from '../../src/engine/policy/Policy.js';
+import { predict } from '../../src/engine/policy/predict.js';
 import { settleOptions, type Settings } from '../../src/engine/settleOptions.js';
 import type { EngineOptions } from '../../src/EngineOptions.js';
 import { InterruptedError } from '../../src/errors/InterruptedError.js';
@@ -186,21 +187,62 @@ describe('the plan of an engine', () => {
 });
 
 describe('with a GPU', () => {
-  const gpus = [{ name: 'A GPU', memoryBytes: 16 * 2 ** 30, computeCapability: '7.5', multiprocessors: 40 }];
+  const gpus = [{ name: 'A GPU', memoryBytes: 16 * 2 ** 30, computeCapability: '7.5', multiprocessors: 40, driver: '12.4' }];
   const withGpu: MachineFacts = { ...machine, gpus };
   const T4 = builtIn('flexgen-t4');
   const there: HardwareProfile = { ...T4, machine: HERE.machine };
   const settled = (more: Partial<EngineOptions>): Settings => settleOptions({ model: LARGE.path, cpuMemory: '4GiB', gpuMemory: '2GiB', ...more }, withGpu);
-  const plannedHere = (more: Partial<EngineOptions>): Promise<PlannedEngine> => {
+  type ProfileOf = (options: ProfileOptions) => Promise<HardwareProfile>;
+  const unmeasured: ProfileOf = () => Promise.reject(new Error('this machine must not be measured here'));
+  const plannedHere = (more: Partial<EngineOptions>, profileOf = unmeasured, expected = MANY): Promise<PlannedEngine> => {
     const options: EngineOptions = { model: LARGE.path, cpuMemory: '4GiB', gpuMemory: '2GiB', ...more };
-    return planEngine(LARGE, options, settled(more), withGpu, MANY, () => Promise.reject(new Error('this machine must not be measured here')), () => Promise.resolve(AS_EVER));
+    return planEngine(LARGE, options, settled(more), withGpu, expected, profileOf, () => Promise.resolve(AS_EVER));
   };
 
   test('that nobody has measured nothing is planned, and the plan says so', async () => {
-    for (const hardware of [undefined, HERE]) {
-      const { plan, options } = await plannedHere(hardware ? { hardware } : {});
-      expect(plan).toMatchObject({ origin: 'default', why: expect.stringContaining('the GPU of this machine has not been measured') as unknown });
+    const cases: [Partial<EngineOptions>, ProfileOf, ExpectedRows, string][] = [
+      [{ hardware: HERE }, unmeasured, MANY, 'the GPU of this machine has not been measured'],
+      [{}, () => Promise.resolve(HERE), MANY, 'the GPU of this machine has not been measured'],
+      [{}, unmeasured, { ...MANY, rows: 2 }, 'too little work to measure the GPU of this machine for: what fits is put on it'],
+      [{}, () => Promise.reject(new UsageError('gpuMemory: too little')), MANY, 'gpuMemory: too little'],
+    ];
+    for (const [more, profileOf, expected, why] of cases) {
+      const { plan, options, learning } = await plannedHere(more, profileOf, expected);
+      expect(plan).toMatchObject({ origin: 'default', why: expect.stringContaining(why) as unknown });
       expect(options.weights).toBeUndefined();
+      expect(learning).toBeUndefined();
+    }
+  });
+
+  test('it is measured with as much as may be used, and what runs take is kept for that machine', async () => {
+    const asked: ProfileOptions[] = [];
+    const { plan, learning } = await plannedHere({ batchSize: 16, batches: 2 }, (options) => {
+      asked.push(options);
+      return Promise.resolve(there);
+    });
+    expect(asked).toEqual([expect.objectContaining({ gpuMemory: 2 * 2 ** 30 })]);
+    expect(plan).toMatchObject({ origin: 'auto', predicted: { fits: true } });
+    expect(learning?.options.gpuMemory).toBe(2 * 2 ** 30);
+    expect(learning?.profile.gpu).toEqual(T4.gpu);
+  });
+
+  test('a profile of another GPU is refused', async () => {
+    await expect(plannedHere({ hardware: { ...there, machine: { ...there.machine, gpuName: 'Another' } } })).rejects.toThrow('its GPU is Another, this machine\'s A GPU');
+    expect((await plannedHere({ batchSize: 16, batches: 2, hardware: { ...there, machine: { ...there.machine, gpuName: 'A GPU' } } })).plan.origin).toBe('auto');
+  });
+
+  test('under the model the plan is no slower than what fits put on the GPU, whatever that holds', async () => {
+    for (const gpuMemory of ['512MiB', '2GiB', '8GiB']) {
+      const { plan, request } = await plannedHere({ hardware: there, gpuMemory, batchSize: 64 });
+      if (!request) throw new Error('no request');
+      const all = { gpu: 1, cpu: 0, disk: 0 };
+      // As planGpu divides the cap: the cache of a full block first where weights do not all fit, else weights.
+      const usual = [0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1].flatMap((gpu) => [0, 0.5, 1].map((cached) =>
+        predict(request, parsePolicy({ schedule: 'diagonal', batchSize: 64, batches: 1, weights: { gpu, cpu: 1 - gpu, disk: 0 }, cache: { gpu: cached, cpu: 1 - cached, disk: 0 }, activations: all, cpuAttention: true }, 'test'))));
+      const fitting = usual.filter(({ fits }) => fits);
+      expect(fitting.length).toBeGreaterThan(0);
+      // Shares are rounded to what placement can do.
+      for (const each of fitting) expect(plan.predicted?.tokensPerSecond).toBeGreaterThan(each.tokensPerSecond * 0.98);
     }
   });
 
@@ -220,11 +262,11 @@ describe('with a GPU', () => {
   test('a policy is followed, hidden states in part on the GPU leave it', async () => {
     const shares = { weights: { gpu: 0.2, cpu: 0.3, disk: 0.5 }, cache: { gpu: 0.5, cpu: 0.5, disk: 0 } };
     const policy = parsePolicy({ batchSize: 4, batches: 2, ...shares, activations: { gpu: 0.5, cpu: 0.25, disk: 0.25 } }, 'test');
-    const { plan, options } = await plannedHere({ policy });
+    const { plan, options } = await plannedHere({ policy }, () => Promise.resolve(there));
     expect(plan.origin).toBe('policy');
     expect(options).toMatchObject({ ...shares, activations: { gpu: 0, cpu: 0.75, disk: 0.25 } });
     expect(settled(options)).toMatchObject({ gpu: { weightShare: 0.2, cacheShare: 0.5, activationsMove: true }, weightShare: expect.closeTo(0.375, 9) as unknown, activationsOnDisk: 0.25 });
-    await expect(plannedHere({ policy: { ...policy, cpuAttention: false } })).rejects.toThrow('policy: found cpuAttention false with cache.gpu 0.5, expected true');
+    await expect(plannedHere({ policy: { ...policy, cpuAttention: false } }, () => Promise.resolve(there))).rejects.toThrow('policy: found cpuAttention false with cache.gpu 0.5, expected true');
   });
 
   test('what cannot be is refused: no GPU, more than it has, contradictions, shares', () => {
@@ -238,7 +280,6 @@ describe('with a GPU', () => {
     const gpuMemory = '1GiB';
     expect(refused({ gpuMemory, cache: { gpu: 0.5, cpu: 0.6, disk: 0 } })).toThrow('expected shares gpu, cpu and disk that sum to 1');
     expect(refused({ gpuMemory, activations: { gpu: 0.5, cpu: 0.5, disk: 0 } })).toThrow('activations: found gpu 0.5, expected 0 or 1');
-    expect(refused({ gpuMemory, layers: { first: 0, count: 2 } })).toThrow('layers: found a part of the model');
     expect(settleOptions({ model: LARGE.path, gpuMemory: 0 }, { ...machine, gpus: [] }).gpu).toBeUndefined();
     expect(settleOptions({ model: LARGE.path, gpuMemory: '0' }, { ...machine, gpus: [] }).gpu).toBeUndefined();
     expect(settled({ device: 'cuda', compressCache: '8bit', sparseAttention: 0.1, cache: { gpu: 0.5, cpu: 0.5, disk: 0 } }).gpu).toMatchObject({ cacheShare: 0.5, activationsMove: false });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { admittedPerSweep, predictRun, rowsInMemory, type CachePages } from '../../src/engine/predictRun.js';
 import { requireKnownShape } from '../../src/engine/policy/knownShapes.js';
-import { CPU_MACHINE } from './policy/support/hardware.js';
+import { builtIn, CPU_MACHINE } from './policy/support/hardware.js';
 
 const pages = (count: number, diskShare = 0): CachePages => ({ pages: count, rules: { pageTokens: 32, diskShare, mostDiskPages: 100 } });
 const inMemory = { gpu: 0, cpu: 1, disk: 0 };
@@ -63,5 +63,21 @@ describe('a run that has been', () => {
     expect(predictRun(request, block, 'my own', totals)).toBeUndefined();
     expect(predictRun(request, block, 'row', { ...totals, rows: 0 })).toBeUndefined();
     expect(predictRun(request, block, 'row', { ...totals, newTokens: 0 })).toBeUndefined();
+  });
+
+  test('on three tiers is predicted for them, with what the link takes for attention on the processor', () => {
+    const hardware = builtIn('flexgen-t4');
+    const on = { ...request, hardware, shape: requireKnownShape('opt-6.7b') };
+    const shares = { weights: { gpu: 0.3, cpu: 0.5, disk: 0.2 }, cache: { gpu: 0.5, cpu: 0.5, disk: 0 }, activations: { gpu: 1, cpu: 0, disk: 0 } };
+    const cache = { pages: 1e6, gpuPages: 1e6, rules: { pageTokens: 32, gpuShare: 0.5, diskShare: 0, mostDiskPages: 0 } };
+    const of = (links = hardware.links, pages: CachePages = cache): ReturnType<typeof predictRun> => predictRun({ ...on, hardware: { ...hardware, links } }, { ...block, ...shares }, 'zigzag', totals, pages);
+    const run = of();
+    expect(Object.keys(run?.queueSeconds ?? {}).sort()).toEqual(['cpu-compute', 'device-to-host', 'disk-read', 'disk-write', 'gpu-compute', 'host-to-device']);
+    for (const queue of ['cpu-compute', 'gpu-compute', 'host-to-device', 'disk-read']) expect(run?.queueSeconds[queue]).toBeGreaterThan(0);
+    for (const bytes of Object.values(run?.memoryBytes ?? {})) expect(bytes).toBeGreaterThan(0);
+    const far = of({ ...hardware.links, copySeconds: 1e-4 });
+    expect(far?.queueSeconds['cpu-compute']).toBeGreaterThan(run?.queueSeconds['cpu-compute'] ?? Infinity);
+    // Pages for few rows, on either side, and fewer share a pass.
+    expect(of(hardware.links, { ...cache, gpuPages: 16 })?.tokensPerSecond).toBeLessThan((run?.tokensPerSecond ?? 0) * 0.9);
   });
 });

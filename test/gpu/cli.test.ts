@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { RunStats, TraceEvent } from '../../src/index.js';
+import type { HardwareProfile, RunStats, TraceEvent } from '../../src/index.js';
 import { runCli, TINY_MODEL, type CliResult } from '../cli/support.js';
 
 let folder: string;
@@ -21,7 +21,7 @@ const generate = (output: string, ...flags: string[]): Promise<CliResult> =>
 
 describe('the command line with --gpu-memory', () => {
   test('generate computes there, by a policy file on three tiers, and says what it did', async () => {
-    expect(await generate('plain.jsonl', '--gpu-memory', '16MiB')).toMatchObject({ code: 0, stderr: expect.stringContaining('the GPU of this machine has not been measured') as unknown });
+    expect(await generate('plain.jsonl', '--gpu-memory', '16MiB')).toMatchObject({ code: 0, stderr: expect.stringContaining('too little work to measure the GPU of this machine for') as unknown });
     writeFileSync(path('policy.json'), JSON.stringify({ schedule: 'zigzag', batchSize: 2, batches: 2, weights: { gpu: 0.3, cpu: 0.3, disk: 0.4 }, cache: { gpu: 1 }, activations: { gpu: 1 } }));
     const flags = ['--gpu-memory', '16MiB', '--device', 'cuda', '--policy', path('policy.json'), '--stats', path('stats.json'), '--trace', path('trace.json')];
     expect(await generate('tiers.jsonl', ...flags)).toMatchObject({ code: 0 });
@@ -47,6 +47,23 @@ describe('the command line with --gpu-memory', () => {
     expect(await generate('much.jsonl', '--gpu-memory', '1TiB')).toMatchObject({ code: 1, stderr: expect.stringContaining('of emulated GPU') as unknown });
     expect(await generate('not.jsonl', '--gpu-memory', '16MiB', '--device', 'cpu')).toMatchObject({ code: 1 });
     expect(await generate('cuda.jsonl', '--device', 'cuda')).toMatchObject({ code: 1, stderr: expect.stringContaining('device: found "cuda" without gpuMemory') as unknown });
+  });
+
+  test('profile measures the GPU, and plan plans with it what it keeps', async () => {
+    const cache = { XDG_CACHE_HOME: path('cache') };
+    const flags = ['--gpu-memory', '64MiB'];
+    const { code, stdout } = await runCli(['profile', '--quick', '--disk-size', '0', '--threads', '1', ...flags, '--progress', 'off', '--output', path('hardware.json')], '', { SPILLWAY_ADDON: EMULATED_ADDON, ...cache });
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/GPU +emulated GPU, 64 MiB for a run/);
+    expect(stdout).toContain('a copy of next to nothing');
+    expect(stdout).toMatch(/q4, GPU/);
+    const hardware = JSON.parse(readFileSync(path('hardware.json'), 'utf8')) as HardwareProfile;
+    expect(hardware).toMatchObject({ machine: { gpuName: 'emulated GPU', gpuMemoryBytes: 2 ** 30, gpuDriver: '12.8' }, memory: { gpuBytes: 64 * 2 ** 20 } });
+    const plan = await runCli(['plan', '--model', TINY_MODEL, '--hardware', path('hardware.json'), '--prompt-tokens', '16', '--max-new-tokens', '8', '--rows', '4', '--json'], '', { SPILLWAY_ADDON: EMULATED_ADDON, ...cache });
+    expect(plan.code).toBe(0);
+    expect(JSON.parse(plan.stdout)).toMatchObject({ predicted: { queueSeconds: { 'gpu-compute': expect.any(Number) as unknown } } });
+    expect(await run('profile', '--gpu-memory', '1TiB')).toMatchObject({ code: 1, stderr: expect.stringContaining('of emulated GPU') as unknown });
+    expect(await run('profile', '--gpu-memory', '1MiB')).toMatchObject({ code: 1, stderr: expect.stringContaining('expected at least 64 MiB') as unknown });
   });
 
   test('bench measures it', async () => {

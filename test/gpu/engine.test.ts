@@ -254,7 +254,10 @@ describe('memory and traffic of a GPU', () => {
     expect(stats?.predicted?.queueSeconds).toHaveProperty('gpu-compute');
     expect(stats?.predicted?.memoryBytes.gpu).toBeGreaterThan(0);
     expect(stats?.plan).toMatchObject({ origin: 'auto', replans: [] });
-    expect(stats).not.toHaveProperty('corrections');
+    // What a given machine teaches is in the statistics, and kept for nobody.
+    expect(stats?.corrections).toMatchObject({ learned: false });
+    expect(Object.keys(stats?.corrections?.work ?? {}).some((kind) => kind.startsWith('compute.'))).toBe(true);
+    expect(stats?.corrections?.work).not.toHaveProperty('between');
   });
 
   test('without it the same addon computes on the processor', async () => {

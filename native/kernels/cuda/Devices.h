@@ -11,6 +11,7 @@ struct Gpu {
   uint64_t memoryBytes;
   int major, minor;  // compute capability
   int multiprocessors;
+  int driverVersion;  // 1000 * major + 10 * minor of the newest CUDA that the driver knows
 };
 
 #if defined(SPILLWAY_HAS_CUDA)

@@ -13,6 +13,7 @@ TEST(CudaDevices, AreListedAndAbsentOnesAreNoError) {
   EXPECT_EQ(gpus[0].name, "emulated GPU");
   EXPECT_EQ(gpus[0].memoryBytes, uint64_t{1} << 30);
   EXPECT_EQ(gpus[0].major, 9);
+  EXPECT_EQ(gpus[0].driverVersion, 12080);
   emulator::setDevices(0);
   EXPECT_TRUE(listGpus().empty());
   EXPECT_EQ(cudaGetLastError(), cudaSuccess);

@@ -83,6 +83,15 @@ const diskRequestsSchema = z.strictObject({
   bytesPerSecond: positive,
 });
 
+/** One way of copying between pinned memory of the host and a GPU. */
+const linkCopiesSchema = z.strictObject({
+  direction: z.enum(['toDevice', 'toHost']),
+  copyBytes: positive,
+  /** Copies that are given at a time; of one alone the way to and from the device is part. */
+  depth: z.int().min(1).max(65_536),
+  bytesPerSecond: positive,
+});
+
 /** Constants of FlexGen's cost model as shipped (its file, not its paper); bandwidths in bytes, compute in operations. */
 const flexgenSchema = z.strictObject({
   ctogBytesPerSecond: positive,
@@ -133,6 +142,9 @@ const profileSchema = z.strictObject({
     memoryBytes: positive.optional(),
     instructionSet: z.string().max(40).optional(),
     gpuName: z.string().max(400).optional(),
+    gpuMemoryBytes: positive.optional(),
+    /** The newest CUDA that its driver knows. */
+    gpuDriver: z.string().max(40).optional(),
   }).default({}),
   /** What is there for a run to use; 0 for a tier that is not there. */
   memory: z.strictObject({ gpuBytes: z.number().min(0).max(1e18), cpuBytes: positive, diskBytes: z.number().min(0).max(1e18) }),
@@ -142,11 +154,15 @@ const profileSchema = z.strictObject({
   links: z.strictObject({
     hostToDeviceBytesPerSecond: positive.optional(),
     deviceToHostBytesPerSecond: positive.optional(),
+    /** What a copy of next to nothing takes, up or down, until it is known to be there. Default: nothing. */
+    copySeconds: seconds.optional(),
     diskReadBytesPerSecond: positive.optional(),
     diskWriteBytesPerSecond: positive.optional(),
   }),
   /** The disk by size and number of requests; `links` has what the engine's own give. */
   diskRequests: z.array(diskRequestsSchema).max(64).optional(),
+  /** The link to the GPU by size and number of copies; `links` has what large ones give. */
+  linkCopies: z.array(linkCopiesSchema).max(64).optional(),
   cpu: computeSchema,
   gpu: computeSchema.optional(),
   /** Half the interquartile range of a measured figure over its median, by the figure's path, e.g. `links.diskReadBytesPerSecond`, `cpu.matmul.q4.64`. */

@@ -7,6 +7,8 @@ export interface MachineIdentity {
   readonly processorName: string;
   readonly processors: number;
   readonly memoryBytes: number;
+  /** Of the GPU that is to compute; undefined: none is. */
+  readonly gpuName?: string | undefined;
 }
 
 /**
@@ -21,6 +23,7 @@ export function checkSameMachine({ name, machine }: HardwareProfile, here: Machi
   else if (machine.processorName !== here.processorName) refuse('processor', machine.processorName, here.processorName);
   if (machine.processors !== undefined && machine.processors !== here.processors) refuse('number of processors', String(machine.processors), String(here.processors));
   const { memoryBytes } = machine;
+  if (here.gpuName !== undefined && machine.gpuName !== undefined && machine.gpuName !== here.gpuName) refuse('GPU', machine.gpuName, here.gpuName);
   // A cgroup or a kernel may take a little of the memory from one boot to the next.
   if (memoryBytes !== undefined && Math.abs(memoryBytes - here.memoryBytes) > 0.1 * here.memoryBytes) refuse('memory', formatBytes(memoryBytes), formatBytes(here.memoryBytes));
 }

@@ -40,8 +40,8 @@ export function correctionsPath(profilePath: string): string {
 }
 
 /** Tells a profile from one that was measured at another time: by its figures. What is free of memory and disk changes all the time, and is not in it. */
-export function profileFingerprint({ machine, links, diskRequests, cpu }: HardwareProfile): string {
-  return createHash('sha256').update(JSON.stringify([machine, links, diskRequests ?? [], cpu])).digest('hex').slice(0, 32);
+export function profileFingerprint({ machine, links, diskRequests, cpu, gpu }: HardwareProfile): string {
+  return createHash('sha256').update(JSON.stringify([machine, links, diskRequests ?? [], cpu, ...(gpu ? [gpu] : [])])).digest('hex').slice(0, 32);
 }
 
 /**

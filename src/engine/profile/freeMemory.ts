@@ -6,9 +6,9 @@ import type { HardwareProfile } from '../policy/HardwareProfile.js';
 /** Left to everybody else: of memory, and of the disk. */
 const SHARE = 0.9;
 
-/** What is there for a run to use now. @param disk folder of stores and spill files; undefined: no disk */
-export async function freeMemory({ availableBytes }: Pick<MachineFacts, 'availableBytes'>, disk: string | undefined): Promise<HardwareProfile['memory']> {
-  return { gpuBytes: 0, cpuBytes: Math.max(1, Math.floor(availableBytes * SHARE)), diskBytes: disk === undefined ? 0 : await freeDisk(disk) };
+/** What is there for a run to use now. @param disk folder of stores and spill files; undefined: no disk. @param gpuBytes as much of a GPU as it may use, whoever else does */
+export async function freeMemory({ availableBytes }: Pick<MachineFacts, 'availableBytes'>, disk: string | undefined, gpuBytes = 0): Promise<HardwareProfile['memory']> {
+  return { gpuBytes, cpuBytes: Math.max(1, Math.floor(availableBytes * SHARE)), diskBytes: disk === undefined ? 0 : await freeDisk(disk) };
 }
 
 async function freeDisk(folder: string): Promise<number> {

@@ -1,16 +1,14 @@
 import type { MachineFigure, MachineFigures } from '../../bindings/Addon.js';
 import { NativeError } from '../../errors/NativeError.js';
 import { CACHE_KINDS, LONG_INPUTS, MATMUL_WEIGHTS, type ComputeProfile, type DiskOperation, type HardwareProfile, type OtherCompute } from '../policy/HardwareProfile.js';
+import { gpuFigures } from './gpuFigures.js';
+import { NO_COST, round, rowHeads, slowest } from './figures.js';
 
 type Draft = Pick<HardwareProfile, 'format' | 'name' | 'description' | 'machine' | 'memory' | 'links' | 'cpu'> & Partial<HardwareProfile>;
 
 /** How the engine asks the disk (native/runtime/DirectFile.h): what `links` are measured with. */
 const ENGINE_REQUEST_BYTES = 2 ** 20;
 const ENGINE_DEPTH = 8;
-/** Attention over a quantised cache is no slower than over 16 bits: making floats of it costs nothing. */
-const NO_COST = 1e15;
-/** Of a head of keys and values as attention is measured with them (native/profile/cachePages.h): 128 elements of 16 bits, both. */
-const PAGE_BYTES_A_TOKEN = 2 * 128 * 2;
 
 /** What was measured, as a hardware profile. Pure. */
 export function hardwareOf({ figures, leftOut }: MachineFigures, machine: HardwareProfile['machine'], memory: HardwareProfile['memory']): Draft {
@@ -72,7 +70,8 @@ export function hardwareOf({ figures, leftOut }: MachineFigures, machine: Hardwa
 
   const engines = { requestBytes: ENGINE_REQUEST_BYTES, depth: ENGINE_DEPTH };
   const [read, write] = [find('disk-read', engines), find('disk-write', engines)];
-  const links = read && write
+  const gpu = gpuFigures(figures, take);
+  const disk = read && write
     ? { diskReadBytesPerSecond: take('links.diskReadBytesPerSecond', read), diskWriteBytesPerSecond: take('links.diskWriteBytesPerSecond', write) }
     : {};
   const operations = { 'disk-read': 'read', 'disk-read-layers': 'readLayers', 'disk-read-pages': 'readPages', 'disk-write': 'write' } as const;
@@ -84,32 +83,23 @@ export function hardwareOf({ figures, leftOut }: MachineFigures, machine: Hardwa
   });
   return {
     format: 'spillway-hardware-1',
-    name: `${(machine.processorName ?? 'unknown processor').slice(0, 150)}, ${threads} thread${threads === 1 ? '' : 's'}`,
+    name: `${(machine.processorName ?? 'unknown processor').slice(0, 150)}, ${threads} thread${threads === 1 ? '' : 's'}${gpu ? `, ${(machine.gpuName ?? 'unknown GPU').slice(0, 40)}` : ''}`,
     description: 'Measured by spillway profile.',
     machine,
-    memory: { ...memory, diskBytes: read && write ? memory.diskBytes : 0 },
-    links,
+    memory: { gpuBytes: gpu ? memory.gpuBytes : 0, cpuBytes: memory.cpuBytes, diskBytes: read && write ? memory.diskBytes : 0 },
+    links: { ...gpu?.links, ...disk },
     ...(diskRequests.length > 0 && { diskRequests }),
+    ...(gpu && { linkCopies: gpu.linkCopies }),
     cpu,
+    ...(gpu && { gpu: gpu.gpu }),
     spread,
     ...(leftOut.length > 0 && { leftOut: Object.fromEntries(leftOut.map(({ what, reason }) => [what, reason.slice(0, 4000)])) }),
   };
 }
 
-/** What attention of a token takes for a head beside reading: of a page of keys and values what is not their bytes. */
-function rowHeads(short: MachineFigure | undefined, long: MachineFigure | undefined): { readonly rowHeadsPerSecond?: number } {
-  if (!short || !long) return {};
-  const seconds = 1 / short.perSecond - (short.tokens * PAGE_BYTES_A_TOKEN) / long.perSecond;
-  return seconds > 0 ? { rowHeadsPerSecond: round(1 / seconds) } : {};
-}
-
 interface OtherSet {
   readonly threads: number;
   readonly instructionSet: string;
-}
-
-function slowest(figures: readonly MachineFigure[]): MachineFigure | undefined {
-  return figures.reduce<MachineFigure | undefined>((worst, each) => (worst === undefined || each.perSecond < worst.perSecond ? each : worst), undefined);
 }
 
 /** What attention over a quantised cache takes longer than over 16 bits: on the CPU nothing else makes floats of its values. */
@@ -121,9 +111,4 @@ function dequantiseValuesPerSecond(decode: readonly { readonly cache: string; re
   const plain = secondsAValue('f16') ?? 0;
   const longer = Math.max(0, ...['q8', 'q4'].map((cache) => (secondsAValue(cache) ?? plain) - plain));
   return longer > 1 / NO_COST ? round(1 / longer) : NO_COST;
-}
-
-/** Four digits: more than any measurement is good for. */
-function round(value: number): number {
-  return Number(value.toPrecision(4));
 }

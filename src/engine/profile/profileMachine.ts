@@ -1,11 +1,12 @@
 import { join } from 'node:path';
 import type { Addon, MachineFacts, MachineFigures } from '../../bindings/Addon.js';
+import type { GpuFacts } from '../../bindings/Gpu.js';
 import { loadAddon } from '../../bindings/loadAddon.js';
 import { fromNativeError } from '../../bindings/nativeCall.js';
 import { InterruptedError } from '../../errors/InterruptedError.js';
 import { UsageError } from '../../errors/UsageError.js';
 import { userCacheFolder } from '../../model/pull/cacheFolder.js';
-import { parseBytes, type Size } from '../../units.js';
+import { formatBytes, parseBytes, type Size } from '../../units.js';
 import { parseHardware, type HardwareProfile } from '../policy/HardwareProfile.js';
 import { PAGE_TOKENS } from '../reserves.js';
 import { freeMemory } from './freeMemory.js';
@@ -24,6 +25,8 @@ export interface ProfileOptions {
   readonly disk?: string | undefined;
   /** Most that is written there, for as long as measuring takes; never more than a quarter of what is free. 0: no disk. Default 256 MiB, at most 1 GiB. */
   readonly diskBytes?: Size | undefined;
+  /** Memory of the first GPU that runs may use: the GPU is measured too then, with at most 768 MiB of it; at least 64 MiB. Default 0: no GPU. */
+  readonly gpuMemory?: Size | undefined;
   /** Threads that the main figures are for. Default: all that this process may use. */
   readonly threads?: number | undefined;
   /** Memory that measuring takes, beside some 40 MiB. Default 128 MiB, or an eighth of what is free; at least 16 MiB. */
@@ -40,6 +43,10 @@ const DISK_BYTES = 256 * 2 ** 20;
 /** From here on there is time for instruction sets that runs do not use by default. */
 const WHOLE_BUDGET = 0.5;
 const MOST_DISK_BYTES = 2 ** 30;
+/** Less has no room for what is measured there. */
+const LEAST_GPU_BYTES = 64 * 2 ** 20;
+/** The addon takes no more (native/profile/gpu/GpuBench.cpp). */
+const MOST_GPU_BYTES = 2 ** 30;
 
 /** Where runs keep repacked models and spill files unless told otherwise. */
 export function defaultDiskFolder(): string {
@@ -51,9 +58,12 @@ export function defaultDiskFolder(): string {
  * the engine's own kernels, threads and files, each as a median with its spread. It takes about eight seconds. A disk that cannot be measured (full,
  * no direct input and output) is left out and the profile says why.
  *
- * The figures are of a machine that is free; neighbours who compute meanwhile lower them. GPUs are left out: nothing has been measured on one yet.
+ * With `gpuMemory` the first GPU is measured as well, in some four seconds more: copies to and from it, its memory, products, attention, quantising, sampling, and the
+ * cost of a task there. (So far this has run on an emulated GPU alone, whose figures mean nothing.)
  *
- * @throws UsageError for an option out of range; NativeError where there is no addon or no memory; InterruptedError when `signal` fires
+ * The figures are of a machine that is free; neighbours who compute meanwhile lower them.
+ *
+ * @throws UsageError for an option out of range, and a GPU that is not there; NativeError where there is no addon or no memory; InterruptedError when `signal` fires
  */
 export async function profileMachine(options: ProfileOptions = {}): Promise<HardwareProfile> {
   const { disk = defaultDiskFolder(), signal, onProgress } = options;
@@ -64,21 +74,40 @@ export async function profileMachine(options: ProfileOptions = {}): Promise<Hard
   const threads = options.threads ?? machine.processors;
   if (!Number.isSafeInteger(threads) || threads < 1 || threads > 1024) throw new UsageError(`threads: found ${String(threads)}, expected a whole number from 1 to 1024`);
   const diskBytes = diskBytesOf(options.diskBytes);
+  const gpu = gpuOf(options.gpuMemory, machine);
   const figures = await measure(
     addon,
     {
       threads, budget, pageTokens: PAGE_TOKENS, otherInstructionSets: budget >= WHOLE_BUDGET, speedOnly: false,
       ...(diskBytes > 0 && { disk: { folder: disk, bytes: diskBytes } }),
+      ...(gpu && { gpu: { device: 0, memoryBytes: Math.min(gpu.capBytes, MOST_GPU_BYTES) } }),
       ...(options.memory !== undefined && { memoryBytes: Math.min(parseBytes(options.memory, 'memory'), 2 ** 32) }),
     },
     signal,
     onProgress,
   );
-  return parseHardware(hardwareOf(figures, identityOf(machine), await freeMemory(machine, diskBytes > 0 ? disk : undefined)), 'the profile of this machine');
+  const free = await freeMemory(machine, diskBytes > 0 ? disk : undefined, gpu?.capBytes);
+  return parseHardware(hardwareOf(figures, { ...identityOf(machine), ...(gpu && identityOfGpu(gpu.facts)) }, free), 'the profile of this machine');
+}
+
+/** The GPU that is to be measured, and how much of its memory runs may use; undefined: none. @throws UsageError */
+export function gpuOf(size: Size | undefined, { gpus }: Pick<MachineFacts, 'gpus'>): { readonly facts: GpuFacts; readonly capBytes: number } | undefined {
+  if (size === undefined || /^\s*0+\s*$/.test(String(size))) return undefined;
+  const capBytes = parseBytes(size, 'gpuMemory');
+  const [facts] = gpus;
+  if (!facts) throw new UsageError(`gpuMemory: found ${formatBytes(capBytes)}, but there is no GPU here (the addon was built without CUDA, or finds no NVIDIA driver or device): expected 0`);
+  if (capBytes > facts.memoryBytes) throw new UsageError(`gpuMemory: found ${formatBytes(capBytes)}, expected at most the ${formatBytes(facts.memoryBytes)} of ${facts.name}`);
+  if (capBytes < LEAST_GPU_BYTES) throw new UsageError(`gpuMemory: found ${formatBytes(capBytes)}, expected at least ${formatBytes(LEAST_GPU_BYTES)} to measure the GPU with`);
+  return { facts, capBytes };
+}
+
+/** What tells a GPU from others, in a profile. */
+export function identityOfGpu({ name, memoryBytes, driver }: GpuFacts): Required<Pick<HardwareProfile['machine'], 'gpuName' | 'gpuMemoryBytes' | 'gpuDriver'>> {
+  return { gpuName: name.slice(0, 400), gpuMemoryBytes: memoryBytes, gpuDriver: driver };
 }
 
 /** What tells this machine from others, in a profile. */
-export function identityOf({ processorName, processors, memoryBytes, instructionSets }: MachineFacts): Required<Omit<HardwareProfile['machine'], 'gpuName'>> {
+export function identityOf({ processorName, processors, memoryBytes, instructionSets }: MachineFacts): Required<Pick<HardwareProfile['machine'], 'processorName' | 'processors' | 'memoryBytes' | 'instructionSet'>> {
   return { processorName: processorName.slice(0, 400), processors, memoryBytes, instructionSet: instructionSets.at(-1) ?? 'scalar' };
 }
 

@@ -15,8 +15,8 @@ export interface BeginMessage {
   readonly nextLayer: number;
   /** The shape of the first engine's slots; the others must have been opened with no smaller one. */
   readonly grid: { readonly slots: number; readonly rowsPerSlot: number; readonly tokensPerSquare: number };
-  /** How the KV cache is cut into pages, and what share of a row's pages lives on disk: the same everywhere. */
-  readonly cache: { readonly pageTokens: number; readonly diskShare: number; readonly mostDiskPages: number };
+  /** How the KV cache is cut into pages, and what share of a row's pages lives on disk and on a GPU (default 0): the same everywhere. */
+  readonly cache: { readonly pageTokens: number; readonly diskShare: number; readonly mostDiskPages: number; readonly gpuShare?: number };
   /** Pages that every engine up to here has. */
   readonly pages: PageCounts;
 }

@@ -22,6 +22,9 @@ export function joined(begin: BeginMessage, { model, layers, grid, cache, pages 
   };
   for (const key of ['family', 'layers', 'hiddenSize', 'vocabularySize'] as const) if (begin.model[key] !== model[key]) refuse(`model ${key}`, begin.model[key], model[key]);
   for (const key of ['pageTokens', 'diskShare', 'mostDiskPages'] as const) if (begin.cache[key] !== cache[key]) refuse(`cache ${key}`, begin.cache[key], cache[key]);
+  // Each counts a row's pages on every tier: a row must take the same of them everywhere. What fits on one engine's GPU need not fit on another's.
+  const [gpuShare, ownShare] = [begin.cache.gpuShare ?? 0, cache.gpuShare ?? 0];
+  if (gpuShare !== ownShare) refuse('cache share on the GPU (the option cache says it)', gpuShare, ownShare);
   if (begin.nextLayer !== layers.first) refuse('next layer', begin.nextLayer, layers.first);
   for (const key of ['slots', 'rowsPerSlot', 'tokensPerSquare'] as const) {
     if (!(begin.grid[key] <= grid[key])) throw new PeerError(`${key}: found ${begin.grid[key]} in the engine of the first layers, expected at most the ${grid[key]} of layers ${layers.first} to ${layers.first + layers.count - 1}`);

@@ -3,12 +3,13 @@ import { Undisturbed, type MachineClocks } from '../../../src/engine/corrections
 import { WorkLedger } from '../../../src/engine/corrections/WorkLedger.js';
 import { correctionsOf, learn, type Learned } from '../../../src/engine/policy/corrections/learn.js';
 import { choosePolicy } from '../../../src/engine/policy/choosePolicy.js';
+import type { QueueName, TaskEvent } from '../../../src/engine/execution/Task.js';
 import type { HardwareProfile } from '../../../src/engine/policy/HardwareProfile.js';
 import { requireKnownShape } from '../../../src/engine/policy/knownShapes.js';
 import { parsePolicy } from '../../../src/engine/policy/Policy.js';
 import { predict, settingOf } from '../../../src/engine/policy/predict.js';
 import { simulatePlan, type SimulatedPlan } from '../../../src/simulatePlan.js';
-import { CPU_MACHINE } from '../policy/support/hardware.js';
+import { builtIn, CPU_MACHINE } from '../policy/support/hardware.js';
 
 /** A model of eight large layers: its runs take minutes of virtual time, and few tasks. */
 const shape = { ...requireKnownShape('opt-6.7b'), layers: 8 };
@@ -88,6 +89,61 @@ test('the plan of a corrected machine is the same each time, and no worse with m
   for (const [i, speed] of speeds.entries()) expect(speed).toBeGreaterThanOrEqual((speeds[i - 1] ?? 0) * 0.99);
   const faster = { ...hardware, links: { diskReadBytesPerSecond: 3e9, diskWriteBytesPerSecond: 3e9 } };
   expect(best(faster, 2 * gib)).toBeGreaterThanOrEqual(best(hardware, 2 * gib) * 0.99);
+});
+
+describe('with a GPU', () => {
+  const T4 = builtIn('flexgen-t4');
+  const gpuShape = { ...requireKnownShape('opt-6.7b'), layers: 8 };
+  const all = { gpu: 1, cpu: 0, disk: 0 };
+  const offloaded = parsePolicy({ schedule: 'zigzag', batchSize: 16, batches: 2, weights: { gpu: 0.2, cpu: 0.8, disk: 0 }, cache: all, activations: all, cpuAttention: true }, 'test');
+  const learnedOf = async (truth: HardwareProfile, policy = offloaded): Promise<Readonly<Record<string, number>>> => {
+    const ledger = new WorkLedger(settingOf({ hardware: T4, shape: gpuShape, workload }, policy).setting, policy, undefined);
+    await simulatePlan({ hardware: truth, shape: gpuShape, workload }, policy, { ledger });
+    const work = Object.entries(ledger.end().work);
+    return Object.fromEntries(work.map(([kind, { seconds, profileSeconds }]) => [kind, seconds / profileSeconds]));
+  };
+
+  test('a link and a GPU that are slower than measured are told apart', async () => {
+    const { gpu, links } = T4;
+    if (!gpu) throw new Error('no GPU');
+    const ratios = await learnedOf({ ...T4, links: { ...links, hostToDeviceBytesPerSecond: (links.hostToDeviceBytesPerSecond ?? 0) / 1.5 } });
+    expect(ratios['link.up']).toBeCloseTo(1.5, 6);
+    for (const [kind, ratio] of Object.entries(ratios)) if (kind !== 'link.up') expect([kind, ratio]).toEqual([kind, expect.closeTo(1, 6)]);
+    expect(Object.keys(ratios).some((kind) => kind.startsWith('compute.decode'))).toBe(true);
+    const slow = await learnedOf({ ...T4, corrections: everyDecode(1.3) });
+    expect(Object.entries(slow).filter(([kind, ratio]) => kind.startsWith('compute.decode') && Math.abs(ratio - 1.3) < 0.05)).not.toEqual([]);
+    // What was learned is in later predictions.
+    const by = (corrections: HardwareProfile['corrections']): number => predict({ hardware: { ...T4, ...(corrections && { corrections }) }, shape: gpuShape, workload }, offloaded).queueSeconds['host-to-device'] ?? 0;
+    expect(by({ 'link.up': 1.5 }) / by(undefined)).toBeCloseTo(1.5, 6);
+  });
+
+  test('attention that happens in part on the processor teaches nothing of the GPU, nor how queues overlap', async () => {
+    const half = parsePolicy({ ...offloaded, cache: { gpu: 0.5, cpu: 0.5, disk: 0 } }, 'test');
+    const ratios = await learnedOf({ ...T4, cpu: { ...T4.cpu, attention: { ...T4.cpu.attention, decodeBytesPerSecond: T4.cpu.attention.decodeBytesPerSecond / 2 } } }, half);
+    expect(Object.keys(ratios).length).toBeGreaterThan(0);
+    for (const ratio of Object.values(ratios)) expect(ratio).toBeCloseTo(1, 6);
+    expect(ratios).not.toHaveProperty('between');
+    expect(ratios).not.toHaveProperty('overlap');
+  });
+
+  test('of a native task on disk and link the slower one is learned of, if it is clear which', () => {
+    const event = (id: number, queue: QueueName, bytes: number, seconds: number): TaskEvent => ({
+      id, task: { run: 1, name: 'load_weight', queue, pass: 0, layer: 1, slot: 0, rows: [], bytes }, timing: { start: 0, end: seconds }, error: undefined,
+    });
+    const { diskReadBytesPerSecond: disk = 0, hostToDeviceBytesPerSecond: link = 0 } = T4.links;
+    const learnedFrom = (events: readonly TaskEvent[]): string[] => {
+      const ledger = new WorkLedger(settingOf({ hardware: T4, shape: gpuShape, workload }, offloaded).setting, offloaded, undefined);
+      for (const each of events) ledger.completed(each);
+      return Object.entries(ledger.end().work).map(([kind, { seconds, profileSeconds }]) => `${kind} ${(seconds / profileSeconds).toFixed(2)}`);
+    };
+    // As the native device has them: one event, the hop of the disk first.
+    expect(learnedFrom([event(1, 'disk-read', disk, 1.2), event(1, 'host-to-device', link / 10, 1.2)])).toEqual(['disk.read 1.20']);
+    expect(learnedFrom([event(1, 'disk-read', disk / 10, 1.2), event(1, 'host-to-device', link, 1.2)])).toEqual(['link.up 1.20']);
+    expect(learnedFrom([event(1, 'disk-read', disk, 1.2), event(1, 'host-to-device', link, 1.2)])).toEqual([]);
+    // Two tasks, as the simulated one has them.
+    expect(learnedFrom([event(1, 'disk-read', disk, 1.2), event(2, 'host-to-device', link, 1.1)])).toEqual(['disk.read 1.20', 'link.up 1.10']);
+    expect(learnedFrom([event(1, 'disk-read', disk, 1.2)])).toEqual(['disk.read 1.20']);
+  });
 });
 
 describe('how much of the machine a run had', () => {

@@ -147,6 +147,18 @@ describe('cachedProfile', () => {
     expect(await key({ disk: path('not/there/yet') })).toBe(keys[0]);
   });
 
+  test('so are GPUs, by name, memory and driver; how much of one may be used is not', async () => {
+    const gpu = { name: 'A GPU', memoryBytes: 2 ** 34, computeCapability: '9.0', multiprocessors: 100, driver: '12.4' };
+    const key = (gpuMemory: string | undefined, change: object = {}): Promise<string> => profilePath(options({ gpuMemory }), { ...machine, gpus: [{ ...gpu, ...change }] });
+    const keys = await Promise.all([key(undefined), key('8GiB'), key('8GiB', { name: 'Another' }), key('8GiB', { memoryBytes: 2 ** 35 }), key('8GiB', { driver: '13.0' })]);
+    expect(new Set(keys).size).toBe(keys.length);
+    expect(await key('4GiB')).toBe(keys[1]);
+    expect(await key('0')).toBe(keys[0]);
+    await expect(key('17GiB')).rejects.toThrow('gpuMemory: found 17 GiB, expected at most the 16 GiB of A GPU');
+    await expect(key('1MiB')).rejects.toThrow('gpuMemory: found 1 MiB, expected at least 64 MiB to measure the GPU with');
+    await expect(profilePath(options({ gpuMemory: '1GiB' }), { ...machine, gpus: [] })).rejects.toThrow('there is no GPU here');
+  });
+
   test('what runs taught comes with it, until somebody measures again', async () => {
     const first = await cachedProfile(options());
     expect(first.corrections).toBeUndefined();

@@ -31,6 +31,22 @@ function figures(): MachineFigures {
   };
 }
 
+/** All that it measures on a GPU. */
+function gpuFigures(): MachineFigure[] {
+  return [
+    ...(['link-up', 'link-down'] as const).flatMap((what, at) => [
+      figure(what, 4096 / (at === 0 ? 1e-5 : 5e-6), { requestBytes: 4096, depth: 1 }),
+      ...[16, 20, 24].map((power, size) => figure(what, (at === 0 ? 2e10 : 1.8e10) / 2 ** (2 - size) * (size === 0 ? 2 : 1), { requestBytes: 2 ** power, depth: 8 })),
+    ]),
+    figure('gpu-memory-copy', 6e11),
+    ...['q4', 'q8', 'f16', 'f32'].flatMap((kind) => [1, 64].flatMap((tokens) => [4096, 576].map((inputs) => figure('gpu-matmul', tokens * 1e12, { kind, tokens, inputs })))),
+    ...['f16', 'q8', 'q4'].flatMap((kind) => [1, 4].map((groupHeads) => figure('gpu-attention-decode', kind === 'f16' ? 8e11 : 6e11, { kind, groupHeads, tokens: 512 }))),
+    figure('gpu-attention-short', 2e7, { kind: 'f16', groupHeads: 1, tokens: 32 }), figure('gpu-attention-prefill', 4e13, { kind: 'f16', groupHeads: 4, tokens: 512 }),
+    figure('gpu-cache-store', 4e11, { kind: 'f16' }), figure('gpu-cache-store', 3e11, { kind: 'q8' }), figure('gpu-cache-store', 2e11, { kind: 'q4' }),
+    figure('gpu-rows', 1e11), figure('gpu-sample-greedy', 5e10), figure('gpu-sample-top-p', 1e10), figure('gpu-task', 5e4),
+  ];
+}
+
 describe('what was measured, as a hardware profile', () => {
   test('is a valid hardware file, and survives being one', () => {
     const profile = parseHardware(hardwareOf(figures(), MACHINE, MEMORY), 'measured');
@@ -92,6 +108,44 @@ describe('what was measured, as a hardware profile', () => {
     expect(profile.cpu).toMatchObject({ threads: 1, memoryBytesPerSecond: 1e10 });
     expect(profile.cpu.oneThread).toBeUndefined();
     expect(profile.cpu.otherInstructionSets).toBeUndefined();
+  });
+
+  test('a GPU is measured beside the processor, and changes none of its figures', () => {
+    const plain = parseHardware(hardwareOf(figures(), MACHINE, MEMORY), 'measured');
+    expect(plain).not.toHaveProperty('gpu');
+    const on = { ...MACHINE, gpuName: 'A GPU', gpuMemoryBytes: 2 ** 34, gpuDriver: '12.4' };
+    const memory = { ...MEMORY, gpuBytes: 2 ** 33 };
+    const profile = parseHardware(hardwareOf({ figures: [...gpuFigures(), ...figures().figures], leftOut: [] }, on, memory), 'measured');
+    expect(parseHardware(JSON.parse(JSON.stringify(profile)), 'file')).toEqual(profile);
+    expect(profile).toMatchObject({
+      machine: on, memory, cpu: plain.cpu, name: 'AMD EPYC, 4 threads, A GPU',
+      links: { ...plain.links, hostToDeviceBytesPerSecond: 2e10, deviceToHostBytesPerSecond: 1.8e10, copySeconds: 1e-5 },
+      gpu: {
+        threads: 1, memoryBytesPerSecond: 1.2e12, memoryCopyBytesPerSecond: 6e11, quantiseValuesPerSecond: 2e11, dequantiseValuesPerSecond: 1e15, rowOperationsPerSecond: 1e11,
+        sampleLogitsPerSecond: 5e10, sampleTopPLogitsPerSecond: 1e10, taskSeconds: 2e-5,
+        attention: { prefillFlopsPerSecond: 4e13, decodeBytesPerSecond: 8e11, decode: expect.arrayContaining([{ cache: 'q4', groupHeads: 4, bytesPerSecond: 6e11 }]) as unknown },
+      },
+      spread: { 'gpu.matmul.q4.64': 0.125, 'gpu.matmul.f32.1.576': 0.125, 'links.hostToDeviceBytesPerSecond': 0.125, 'gpu.taskSeconds': 0.125 },
+    });
+    // 32 tokens of 512 bytes at 800 GB/s are 20 ns, what a row and head take beside is 30.
+    expect(profile.gpu?.attention.rowHeadsPerSecond).toBeCloseTo(1 / (5e-8 - 2.048e-8), -4);
+    expect(profile.gpu?.matmul).toHaveLength(16);
+    expect(profile.linkCopies).toContainEqual({ direction: 'toHost', copyBytes: 2 ** 16, depth: 8, bytesPerSecond: 9e9 });
+    // What of it may be used is nothing without figures.
+    expect(hardwareOf(figures(), on, memory).memory.gpuBytes).toBe(0);
+  });
+
+  test.each<[MachineFigure['what'], string]>([
+    ['gpu-task', 'gpu.taskSeconds'], ['gpu-rows', 'gpu.rowOperationsPerSecond'], ['gpu-attention-prefill', 'gpu.attention.prefillFlopsPerSecond'], ['link-up', 'links.hostToDeviceBytesPerSecond'],
+    ['gpu-memory-copy', 'gpu.memoryCopyBytesPerSecond'], ['gpu-cache-store', 'gpu.quantiseValuesPerSecond'],
+  ])('without %s of a GPU it is an error that names it', (missing, path) => {
+    const all = [...figures().figures, ...gpuFigures().filter(({ what }) => what !== missing)];
+    expect(() => hardwareOf({ figures: all, leftOut: [] }, MACHINE, MEMORY)).toThrow(`the addon measured no ${path}`);
+  });
+
+  test.each([0, -1, NaN, Infinity])('a GPU that computes %s is refused', (perSecond) => {
+    const all = [...figures().figures, ...gpuFigures().map((each) => (each.what === 'gpu-rows' ? { ...each, perSecond } : each))];
+    expect(() => parseHardware(hardwareOf({ figures: all, leftOut: [] }, MACHINE, { ...MEMORY, gpuBytes: 1e9 }), 'measured')).toThrow('gpu.rowOperationsPerSecond');
   });
 
   test('a figure that is missing is an error that names it', () => {

@@ -212,5 +212,6 @@ cudaError_t cudaDeviceSynchronize();
 cudaError_t cudaGetLastError();
 cudaError_t cudaSetDevice(int device);
 cudaError_t cudaGetDeviceCount(int* count);
+cudaError_t cudaDriverGetVersion(int* version);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device);
 const char* cudaGetErrorString(cudaError_t error);

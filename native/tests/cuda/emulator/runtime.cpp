@@ -351,6 +351,10 @@ cudaError_t cudaGetDeviceCount(int* count) {
   *count = devices;
   return cudaSuccess;
 }
+cudaError_t cudaDriverGetVersion(int* version) {
+  *version = 12080;
+  return cudaSuccess;
+}
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   const Lock lock(mutex);
   if (device < 0 || device >= devices) return lastError = cudaErrorInvalidValue;

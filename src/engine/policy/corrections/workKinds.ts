@@ -1,8 +1,8 @@
 /**
- * Kinds of work that a profile may be off in, by name: computing by phase, kind of weights and tokens of a square (`compute.decode.q4.64`), each way of using
- * the disk, what the threads wait between two squares, and how badly computing and the disk overlap.
+ * Kinds of work that a profile may be off in, by name: computing by phase, kind of weights and tokens of a square (`compute.decode.q4.64`; with a GPU it is the GPU's), each way of using
+ * the disk, the link to a GPU both ways, what the threads wait between two squares, and how badly computing and the disk overlap.
  */
-export const WORK_KIND = /^(compute\.(prefill|decode)\.(f32|f16|q8|q4)\.(1|4|16|64|256|1024|4096)|disk\.(read|readSmall|readPages|write|writePages)|between|overlap)$/;
+export const WORK_KIND = /^(compute\.(prefill|decode)\.(f32|f16|q8|q4)\.(1|4|16|64|256|1024|4096)|disk\.(read|readSmall|readPages|write|writePages)|link\.(up|down)|between|overlap)$/;
 
 /** Seconds over those of the profile, by kind of work; 1 for kinds that are left out. */
 export type Corrections = Readonly<Record<string, number>>;

@@ -1,4 +1,4 @@
-import { LONG_INPUTS, type ComputeProfile, type MatmulWeights } from '../HardwareProfile.js';
+import { LONG_INPUTS, type ComputeProfile, type HardwareProfile, type MatmulWeights } from '../HardwareProfile.js';
 import { PAGE_TOKENS } from '../../reserves.js';
 import { attentionElements, bitsOf, cacheValues, feedForwardElements, type ModelShape } from '../ModelShape.js';
 import { neighbours } from '../neighbours.js';
@@ -126,6 +126,14 @@ export function decodeAttentionSeconds(setting: ComputeSetting, keys: number, ro
   const { rowHeadsPerSecond } = attention;
   const beside = rowHeadsPerSecond === undefined ? 0 : (rows * shape.heads) / rateOnThreads(rowHeadsPerSecond, oneThread?.attention.rowHeadsPerSecond, threads, measured);
   return keysSeconds(setting, keys) + beside;
+}
+
+/** So often a layer's attention on the CPU waits for the link: for queries, keys and values on their way down, and for what it has found on its way up. */
+const LINK_WAITS = 4;
+
+/** Attention on the CPU, beside a GPU, of rows that decode. */
+export function hostAttentionSeconds(cpu: ComputeSetting, { copySeconds = 0 }: HardwareProfile['links'], keys: number, rows: number): number {
+  return keys > 0 ? decodeAttentionSeconds(cpu, keys, rows) + cpu.on.taskSeconds + LINK_WAITS * copySeconds : 0;
 }
 
 function keysSeconds({ on, shape, threads = on.threads, compressCache }: ComputeSetting, keys: number): number {

@@ -4,7 +4,8 @@ import { computeFactor } from '../corrections/computeFactor.js';
 import type { Corrections } from '../corrections/workKinds.js';
 import { layerElements } from '../ModelShape.js';
 import { diskRates } from './diskRates.js';
-import { decodeAttentionSeconds, finishSeconds, headSeconds, matmulKind, partSeconds, prefillAttentionSeconds, projectSeconds, type ComputeSetting } from './computeSeconds.js';
+import { decodeAttentionSeconds, finishSeconds, headSeconds, hostAttentionSeconds, matmulKind, partSeconds, prefillAttentionSeconds, projectSeconds, type ComputeSetting } from './computeSeconds.js';
+import { linkRates } from './linkRates.js';
 import type { Sizes } from './sizes.js';
 import type { SweepClass } from './walkRows.js';
 
@@ -78,18 +79,19 @@ export function layerQueues(setting: BlockSetting, sizes: Sizes, { squares, load
   }
   const dequantise = block.compressWeights === 'none' ? 0 : layerElements(shape) / gpu.on.dequantiseValuesPerSecond;
   const host = block.cpuAttention;
-  const onCpu = squares * (decodeAttentionSeconds(cpu, load.decodeKeys, load.decodeRows) + (load.decodeKeys > 0 ? cpu.on.taskSeconds : 0));
+  const onCpu = squares * hostAttentionSeconds(cpu, links, load.decodeKeys, load.decodeRows);
   const gpuCompute: Affine = host ? { constant: squares * perSquare + dequantise, cg: attend } : { constant: squares * perSquare + dequantise, cg: attend, cc: attend, cn: attend };
   const cpuCompute: Affine = host ? { cc: onCpu, cn: onCpu } : {};
   // With attention on the CPU, queries (with the new keys and values) go down and outputs come up.
   const outputs = host ? squares * load.decodeRows * shape.heads * shape.headDim * 2 : 0;
   const up: Affine = sum({ wc: w, wn: w, hc: hidden, hn: hidden }, host ? { cc: outputs, cn: outputs } : { cc: context, cn: context });
   const down: Affine = { cc: fresh + outputs, cn: fresh + outputs, hc: hidden, hn: hidden };
+  const link = linkRates(hardware);
   const queues = {
     'gpu-compute': gpuCompute,
     'cpu-compute': cpuCompute,
-    'host-to-device': times(1 / (links.hostToDeviceBytesPerSecond ?? Infinity), up),
-    'device-to-host': times(1 / (links.deviceToHostBytesPerSecond ?? Infinity), down),
+    'host-to-device': times(1 / link.up, up),
+    'device-to-host': times(1 / link.down, down),
     ...disk,
   };
   const compute = sum(gpuCompute, cpuCompute);

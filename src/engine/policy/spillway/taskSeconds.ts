@@ -2,8 +2,9 @@ import type { BlockSetting } from '../CostModel.js';
 import { computeFactor } from '../corrections/computeFactor.js';
 import { mayBeSampled } from '../../schedules/Square.js';
 import type { PlacementShares } from '../Placement.js';
-import { decodeAttentionSeconds, finishSeconds, headSeconds, matmulKind, partSeconds, prefillAttentionSeconds, projectSeconds } from './computeSeconds.js';
+import { decodeAttentionSeconds, finishSeconds, headSeconds, hostAttentionSeconds, matmulKind, partSeconds, prefillAttentionSeconds, projectSeconds } from './computeSeconds.js';
 import { diskRates } from './diskRates.js';
+import { linkRates } from './linkRates.js';
 import { computeSettings } from './queues.js';
 import { sizesOf } from './sizes.js';
 
@@ -23,9 +24,10 @@ export function taskSeconds(setting: BlockSetting, placement: PlacementShares): 
   const weights = matmulKind(setting.shape, setting.block.compressWeights);
   const { layerWeightBytes, pageBytes } = sizesOf(setting);
   const disk = diskRates(setting.hardware, { layerBytes: layerWeightBytes, pageBytes: pageBytes / setting.shape.layers });
+  const link = linkRates(setting.hardware);
   const rates: Readonly<Record<string, number | undefined>> = {
-    'host-to-device': links.hostToDeviceBytesPerSecond,
-    'device-to-host': links.deviceToHostBytesPerSecond,
+    'host-to-device': link.up,
+    'device-to-host': link.down,
     'disk-read': disk.read,
     'disk-write': disk.write,
   };
@@ -53,7 +55,7 @@ export function taskSeconds(setting: BlockSetting, placement: PlacementShares): 
     if (part === 'finish') return corrected * (partSeconds(on, part) + finishSeconds(on, tokens));
     if (part === 'head') return corrected * (partSeconds(on, part) + headSeconds(on, sampled));
     if (part !== 'attend') return corrected * partSeconds(on, 'embed');
-    const host = onCpu > 0 && decodeKeys > 0 ? onCpu * (decodeAttentionSeconds(cpu, decodeKeys, decodeRows) + cpu.on.taskSeconds) : 0;
+    const host = onCpu > 0 ? onCpu * hostAttentionSeconds(cpu, links, decodeKeys, decodeRows) : 0;
     return corrected * (partSeconds(on, part) + prefillAttentionSeconds(on, promptKeys, promptTokens) + (1 - onCpu) * decodeAttentionSeconds(on, decodeKeys, decodeRows)) + host;
   };
 }

@@ -1,0 +1,23 @@
+// What is measured on a GPU, each with the kernels and the runtime that runs use. All share one bench.
+#pragma once
+#include <memory>
+
+#include "../Measurement.h"
+#include "GpuBench.h"
+
+namespace spillway {
+
+using SharedGpuBench = std::shared_ptr<GpuBench>;
+
+std::unique_ptr<Measurement> measureGpuLink(SharedGpuBench gpu);
+std::unique_ptr<Measurement> measureGpuMemory(SharedGpuBench gpu);
+// kind: f32, f16, q8 or q4.
+std::unique_ptr<Measurement> measureGpuMatmul(SharedGpuBench gpu, const char* kind);
+// kind: f16, q8 or q4.
+std::unique_ptr<Measurement> measureGpuAttention(SharedGpuBench gpu, const char* kind);
+std::unique_ptr<Measurement> measureGpuCacheStore(SharedGpuBench gpu);
+std::unique_ptr<Measurement> measureGpuRows(SharedGpuBench gpu);
+std::unique_ptr<Measurement> measureGpuSampling(SharedGpuBench gpu);
+std::unique_ptr<Measurement> measureGpuTask(SharedGpuBench gpu);
+
+}  // namespace spillway
