@@ -48,6 +48,9 @@ struct Cut {
 // Whether products go through an item's totals. Tiles always do: in an output of other outputs' size they might stand in each other's way in the nearest cache.
 bool hasTotals(const MatmulJob& job, const Route& route) { return route.tiles() || job.epilogue != Epilogue::Store; }
 
+// From row to row of an item's totals: an odd number of cache lines, so that 64 rows of one panel are spread over all sets of the nearest cache.
+size_t totalsStride(size_t panels) { return (panels | 1) * kPanelOutputs; }
+
 size_t matricesOf(const MatmulJob& job) { return job.factor == nullptr ? 1 : 2; }
 
 // share: of all jobs' cost, for one item.
@@ -64,7 +67,7 @@ Cut cutJob(const MatmulJob& job, const Route& route, size_t rows, size_t share) 
   const size_t panelsTogether = job.rounded != nullptr ? 2 : route.panelsTogether(weights.type);  // 32 columns of the next product are rounded together
   cut.panelsPerBlock = ceilDivide(std::min(wanted, panels), panelsTogether) * panelsTogether;
   if (hasTotals(job, route)) {
-    const size_t most = kTotalsBytes / (matricesOf(job) * cut.rowsPerBlock * kPanelOutputs * sizeof(float));
+    const size_t most = kTotalsBytes / (matricesOf(job) * cut.rowsPerBlock * kPanelOutputs * sizeof(float)) - 1;  // see totalsStride
     if (cut.panelsPerBlock > most) cut.panelsPerBlock = most / panelsTogether * panelsTogether;
   }
   cut.panelBlocks = ceilDivide(panels, cut.panelsPerBlock);
@@ -111,7 +114,7 @@ void runItem(const Compute& compute, const MatmulJob& job, const MatrixInput& in
     block.outputStride = job.outputStride;
     return multiply(compute, route, block, workspace);
   }
-  ItemTotals totals{reinterpret_cast<float*>(workspace + kMatmulWorkspaceBytes), nullptr, cut.panelsPerBlock * kPanelOutputs, at.firstRow, block.rows, at.firstOutput, block.outputs};
+  ItemTotals totals{reinterpret_cast<float*>(workspace + kMatmulWorkspaceBytes), nullptr, totalsStride(cut.panelsPerBlock), at.firstRow, block.rows, at.firstOutput, block.outputs};
   block.output = totals.product;
   block.outputStride = totals.stride;
   multiply(compute, route, block, workspace);

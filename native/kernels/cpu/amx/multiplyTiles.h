@@ -1,6 +1,6 @@
 // Products of rows in bfloat16 with weights of one type on AMX. Included by the files of this folder that divide the types among them.
 //
-// One and two rows go without tiles (multiplyFused.h). Up to 64 rows meet one panel at a time. Weights are unpacked two tiles ahead, a quarter of a tile after each of the four products of another, so that the processor
+// One and two rows go without tiles (multiplyFused.h). Up to 64 rows meet one panel at a time. Weights are unpacked three tiles ahead, a quarter of a tile after each of the four products of another, so that the processor
 // does both at once: products alone take as long. What it has to wait for is rows that come from further away than the nearest cache. So inputs are cut into spans,
 // short enough for 64 rows' part of them to stay there while all panels pass by; totals wait in the output between spans.
 // An element's products are added up in order of inputs, 32 at a time in the processor's own order, whatever the rows, panels and spans.
@@ -12,9 +12,12 @@
 
 namespace spillway::SPILLWAY_ISA {
 
-constexpr size_t kAmxSpanTiles = 9;    // of inputs, at most: 36 KiB of rows
-constexpr size_t kAmxAhead = 2;        // tiles: one cannot be loaded before the stores to it have left the processor
-constexpr size_t kAmxPlaces = 4;       // for tiles of weights; more than kAmxAhead, and a power of two
+constexpr size_t kAmxSpanTiles = 24;   // of rows, at most: 24 KiB, for the totals that leave, those that come and the weights need the other half of the nearest cache
+// Tiles: one cannot be loaded before the stores to it have left the processor, in order. Between two panels they stand behind those of the totals, which have the last products
+// to wait for: two tiles are not enough then.
+constexpr size_t kAmxAhead = 3;
+constexpr size_t kAmxPlaces = 4;  // for tiles of weights; more than kAmxAhead, and a power of two
+constexpr size_t kAmxPrefetchPanels = 2;  // one is multiplied in less time than the furthest weights take to come
 constexpr size_t kAmxBufferBytes = kAmxPlaces * kAmxTileBytes;
 constexpr size_t kAmxBiasBytes = kPanelOutputs * sizeof(float);
 static_assert(kAmxBufferBytes + kAmxBiasBytes <= kMatmulWorkspaceBytes, "the workspace is large enough");
@@ -103,7 +106,7 @@ struct AmxCursor {
 // All panels of the block for the inputs from tile `begin` to `end`.
 template <int M, typename Unpacker>
 static void multiplySpan(const Unpacker& unpacker, const MatmulBlock& block, const AmxRows& rows, size_t begin, size_t end, uint8_t* buffer, const float* partialBias) {
-  const size_t panels = (block.outputs + kPanelOutputs - 1) / kPanelOutputs;
+  const size_t panels = (block.outputs + kPanelOutputs - 1) / kPanelOutputs, prefetch = kAmxPrefetchPanels * block.panelBytes;
   AmxCursor next{block.panels, begin, panels * (end - begin)};
   const auto advance = [&] {
     if (next.left <= 1) return;  // what is behind the last tile is that one again, unpacked to where it does no harm
@@ -113,7 +116,7 @@ static void multiplySpan(const Unpacker& unpacker, const MatmulBlock& block, con
   const auto placeOf = [buffer](size_t n) { return buffer + n % kAmxPlaces * kAmxTileBytes; };
   size_t step = 0;
   for (; step < kAmxAhead; step++) {
-    const auto group = unpacker.group(next.panel, block.panelBytes, next.k);
+    const auto group = unpacker.group(next.panel, prefetch, next.k);
     unpacker.template quarter<0>(group, placeOf(step));
     unpacker.template quarter<1>(group, placeOf(step));
     unpacker.template quarter<2>(group, placeOf(step));
@@ -125,7 +128,7 @@ static void multiplySpan(const Unpacker& unpacker, const MatmulBlock& block, con
     const bool partial = (panel + 1) * kPanelOutputs > block.outputs;
     loadTotals<M>(totals, block.outputStride, begin == 0, block.bias == nullptr ? nullptr : partial ? partialBias : block.bias + panel * kPanelOutputs);
     for (size_t k = begin; k < end; k++, step++) {
-      multiplyTile<M>(rows, k, placeOf(step - kAmxAhead), unpacker, unpacker.group(next.panel, block.panelBytes, next.k), placeOf(step));
+      multiplyTile<M>(rows, k, placeOf(step - kAmxAhead), unpacker, unpacker.group(next.panel, prefetch, next.k), placeOf(step));
       advance();
     }
     storeTotals<M>(totals, block.outputStride);
@@ -136,8 +139,8 @@ template <typename Unpacker>
 static void multiplyBlock(const MatmulBlock& block, uint8_t* workspace) {
   const Unpacker unpacker(block.inputs);
   if (takesFused(block.rows, block.inputs)) return multiplyFused(unpacker, block, workspace);
-  const size_t inputTiles = tilesOf(block.inputs), spans = (inputTiles + kAmxSpanTiles - 1) / kAmxSpanTiles, partial = block.outputs % kPanelOutputs;
-  const size_t rowTiles = (block.rows + kAmxRows - 1) / kAmxRows, last = block.rows - (rowTiles - 1) * kAmxRows;
+  const size_t rowTiles = (block.rows + kAmxRows - 1) / kAmxRows, last = block.rows - (rowTiles - 1) * kAmxRows, partial = block.outputs % kPanelOutputs;
+  const size_t inputTiles = tilesOf(block.inputs), spanTiles = kAmxSpanTiles / rowTiles, spans = (inputTiles + spanTiles - 1) / spanTiles;
   const AmxRows rows{block.rounded, inputTiles * kAmxTileBytes, last * kAmxRowBytes};
   float* partialBias = reinterpret_cast<float*>(workspace + kAmxBufferBytes);
   if (block.bias != nullptr && partial > 0) store(partialBias, loadPartial(block.bias + block.outputs - partial, partial));
