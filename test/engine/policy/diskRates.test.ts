@@ -14,14 +14,20 @@ const measured = (operation: DiskOperation, requestBytes: number, depth = 8): { 
   ({ operation, requestBytes, depth, bytesPerSecond: rate(requestBytes) });
 
 test('small pages cost what requests do beside their bytes', () => {
-  const { read, write, readPages, writePages } = diskRates({ links, diskRequests: [measured('readPages', 65_536), measured('read', 2 ** 20), measured('read', 4096, 1)] }, { layerBytes: 2 ** 25, pageBytes: 8192 });
+  const { read, write, readPages, writePages } = diskRates({ links, diskRequests: [measured('readPages', 65_536), measured('read', 2 ** 20), measured('read', 4096, 1)] }, { layerBytes: 2 ** 25, pageBytes: 8192, streams: false });
   expect([read, write, writePages]).toEqual([2e9, 1e9, 1e9]);
   expect(readPages).toBeCloseTo(rate(8192), 0);
 });
 
 test('no page is faster than a block, and where one size was measured all are alike', () => {
-  expect(diskRates({ links, diskRequests: [measured('read', 2 ** 20), measured('write', 2 ** 17), measured('write', 2 ** 20)] }, { layerBytes: 2 ** 25, pageBytes: 2 ** 24 })).toMatchObject({ readPages: 2e9, writePages: 1e9 });
-  expect(diskRates({ links: {} }, { layerBytes: 2 ** 25, pageBytes: 4096 })).toEqual({ read: Infinity, readOnceSeconds: 0, write: Infinity, readPages: Infinity, writePages: Infinity });
+  expect(diskRates({ links, diskRequests: [measured('read', 2 ** 20), measured('write', 2 ** 17), measured('write', 2 ** 20)] }, { layerBytes: 2 ** 25, pageBytes: 2 ** 24, streams: false })).toMatchObject({ readPages: 2e9, writePages: 1e9 });
+  expect(diskRates({ links: {} }, { layerBytes: 2 ** 25, pageBytes: 4096, streams: false })).toEqual({ read: Infinity, readOnceSeconds: 0, write: Infinity, readPages: Infinity, writePages: Infinity });
+});
+
+test('pages take longer while layers stream', () => {
+  const of = (streams: boolean): number => diskRates({ links, corrections: { 'disk.readPages': 0.5 } }, { layerBytes: 2 ** 25, pageBytes: 65_536, streams }).readPages;
+  expect(of(false)).toBe(4e9);
+  expect(of(true)).toBe(4e9 / 1.25);
 });
 
 test('small layers wait for their last request; from 16 MiB on that is no more than measured', () => {
@@ -29,7 +35,7 @@ test('small layers wait for their last request; from 16 MiB on that is no more t
   const small = 1e9; // of 2 MiB: 2.1 ms, of which 14 MiB more take 6.3 ms
   const diskRequests = [{ operation: 'readLayers' as const, requestBytes: 2 ** 21, depth: 8, bytesPerSecond: small }, measured('read', 2 ** 17), measured('readPages', 65_536)];
   const of = (layerBytes: number): number => {
-    const { read, readOnceSeconds } = diskRates({ links, diskRequests }, { layerBytes, pageBytes: 65_536 });
+    const { read, readOnceSeconds } = diskRates({ links, diskRequests }, { layerBytes, pageBytes: 65_536, streams: false });
     return layerBytes / (readOnceSeconds + layerBytes / read);
   };
   expect(of(2 ** 21)).toBeCloseTo(small, 0);
@@ -37,7 +43,7 @@ test('small layers wait for their last request; from 16 MiB on that is no more t
   expect(of(2 ** 20)).toBeLessThan(0.7 * small);
   expect(of(2 ** 23)).toBeGreaterThan(1.5 * small);
   expect(of(2 ** 30)).toBeCloseTo(large, 0);
-  expect(diskRates({ links, diskRequests: [measured('readLayers', 2 ** 21, 1)] }, { layerBytes: 2 ** 21, pageBytes: 4096 }).read).toBe(large);
+  expect(diskRates({ links, diskRequests: [measured('readLayers', 2 ** 21, 1)] }, { layerBytes: 2 ** 21, pageBytes: 4096, streams: false }).read).toBe(large);
 });
 
 test('a part of a small layer waits for its last request as the whole does', async () => {
@@ -56,7 +62,7 @@ test('a part of a small layer waits for its last request as the whole does', asy
 
 test('what runs taught of large layers is not said of small ones, which wait for their last request', () => {
   const corrections = { 'disk.read': 0.5, 'disk.readSmall': 2, 'disk.write': 4, 'disk.readPages': 1.25 };
-  const of = (layerBytes: number): unknown => diskRates({ links, corrections }, { layerBytes, pageBytes: 4096 });
+  const of = (layerBytes: number): unknown => diskRates({ links, corrections }, { layerBytes, pageBytes: 4096, streams: false });
   expect(of(2 ** 25)).toEqual({ read: 4e9, readOnceSeconds: 0, write: 2.5e8, readPages: 1.6e9, writePages: 1e9 });
   expect(of(2 ** 21)).toEqual({ read: 1e9, readOnceSeconds: 0, write: 2.5e8, readPages: 1.6e9, writePages: 1e9 });
 });

@@ -18,6 +18,9 @@ const DEPTH = 8;
 /** What `diskReadBytesPerSecond` is measured with (native/profile/measureDisk.cpp): layers of so many bytes wait for their last request rarely enough. */
 const LARGE_LAYER_BYTES = 2 ** 24;
 
+/** Pages that are read while layers stream, and written too, take so many times as long as by themselves: by two runs that had much of both (bench/results, the policy benchmark). */
+const BESIDE_LAYERS = 1.25;
+
 interface Point {
   readonly requestBytes: number;
   readonly bytesPerSecond: number;
@@ -26,8 +29,10 @@ interface Point {
 /**
  * Rates for layers of `layerBytes` and pages of `pageBytes` (of one layer): what a request, or a layer, costs beside its bytes is taken from two measured sizes. Where only one was measured, pages and
  * small layers are as fast as large ones. What runs taught of each is in them.
+ *
+ * @param streams whether weights come from disk as well
  */
-export function diskRates({ links, diskRequests = [], corrections = {} }: Pick<HardwareProfile, 'links' | 'diskRequests' | 'corrections'>, { layerBytes, pageBytes }: { readonly layerBytes: number; readonly pageBytes: number }): DiskRates {
+export function diskRates({ links, diskRequests = [], corrections = {} }: Pick<HardwareProfile, 'links' | 'diskRequests' | 'corrections'>, { layerBytes, pageBytes, streams }: { readonly layerBytes: number; readonly pageBytes: number; readonly streams: boolean }): DiskRates {
   const { diskReadBytesPerSecond: read = Infinity, diskWriteBytesPerSecond: write = Infinity } = links;
   const measured = (...operations: readonly DiskOperation[]): readonly Point[] => diskRequests.filter(({ operation, depth }) => operations.includes(operation) && depth === DEPTH);
   const corrected = (kind: string, rate: number): number => rate / (corrections[kind] ?? 1);
@@ -39,7 +44,7 @@ export function diskRates({ links, diskRequests = [], corrections = {} }: Pick<H
   const kind = readKind(layerBytes);
   return {
     read: corrected(kind, layers.bytesPerSecond), readOnceSeconds: layers.onceSeconds * (corrections[kind] ?? 1), write: corrected('disk.write', write),
-    readPages: corrected('disk.readPages', pages(read, measured('read', 'readPages'))),
+    readPages: corrected('disk.readPages', pages(read, measured('read', 'readPages'))) / (streams ? BESIDE_LAYERS : 1),
     writePages: corrected('disk.writePages', pages(write, measured('write'))),
   };
 }

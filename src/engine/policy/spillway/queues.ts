@@ -57,7 +57,7 @@ export function layerQueues(setting: BlockSetting, sizes: Sizes, { squares, load
   const corrected = computeFactor(corrections, matmulKind(shape, block.compressWeights), load);
   const perSquare = corrected * (projectSeconds(on, tokens) + finishSeconds(on, tokens) + prefillAttentionSeconds(on, load.promptKeys, load.promptTokens) + parts + ends);
   const attend = corrected * squares * decodeAttentionSeconds(on, load.decodeKeys, load.decodeRows);
-  const rates = diskRates(hardware, { layerBytes: w, pageBytes: sizes.pageBytes / shape.layers });
+  const rates = diskRates(hardware, { layerBytes: w, pageBytes: sizes.pageBytes / shape.layers, streams });
   const disk = {
     'disk-read': { constant: streams ? rates.readOnceSeconds : 0, wn: w / rates.read, cn: context / rates.readPages, hn: hidden / rates.read },
     'disk-write': { cn: fresh / rates.writePages, hn: hidden / rates.write },

@@ -23,7 +23,7 @@ export function taskSeconds(setting: BlockSetting, placement: PlacementShares): 
   const { links, corrections } = setting.hardware;
   const weights = matmulKind(setting.shape, setting.block.compressWeights);
   const { layerWeightBytes, pageBytes } = sizesOf(setting);
-  const disk = diskRates(setting.hardware, { layerBytes: layerWeightBytes, pageBytes: pageBytes / setting.shape.layers });
+  const disk = diskRates(setting.hardware, { layerBytes: layerWeightBytes, pageBytes: pageBytes / setting.shape.layers, streams: placement.weights.disk > 0 });
   const link = linkRates(setting.hardware);
   const rates: Readonly<Record<string, number | undefined>> = {
     'host-to-device': link.up,
