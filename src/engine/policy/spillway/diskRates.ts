@@ -18,8 +18,12 @@ const DEPTH = 8;
 /** What `diskReadBytesPerSecond` is measured with (native/profile/measureDisk.cpp): layers of so many bytes wait for their last request rarely enough. */
 const LARGE_LAYER_BYTES = 2 ** 24;
 
-/** Pages that are read while layers stream, and written too, take so many times as long as by themselves: by two runs that had much of both (bench/results, the policy benchmark). */
+/**
+ * Small pages that are read while layers stream, and written too, take so many times as long as by themselves: by two runs that had much of both, in pages of 24 KiB
+ * (bench/results, the policy benchmark). Of pages of half a MiB nothing like it was seen.
+ */
 const BESIDE_LAYERS = 1.25;
+const SMALL_PAGE_BYTES = 2 ** 17;
 
 interface Point {
   readonly requestBytes: number;
@@ -44,7 +48,7 @@ export function diskRates({ links, diskRequests = [], corrections = {} }: Pick<H
   const kind = readKind(layerBytes);
   return {
     read: corrected(kind, layers.bytesPerSecond), readOnceSeconds: layers.onceSeconds * (corrections[kind] ?? 1), write: corrected('disk.write', write),
-    readPages: corrected('disk.readPages', pages(read, measured('read', 'readPages'))) / (streams ? BESIDE_LAYERS : 1),
+    readPages: corrected('disk.readPages', pages(read, measured('read', 'readPages'))) / (streams && pageBytes < SMALL_PAGE_BYTES ? BESIDE_LAYERS : 1),
     writePages: corrected('disk.writePages', pages(write, measured('write'))),
   };
 }
