@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace spillway {
 
@@ -26,10 +27,14 @@ double Samples::spread() const {
   return middle > 0 ? (quantile(0.75) - quantile(0.25)) / 2 / middle : 0;
 }
 
-void Samples::describe(Figure& figure) const {
+Figure& Samples::report(MachineFigures& into, const char* what) const {
+  Figure figure;
+  figure.what = what;
   figure.perSecond = 1 / median();
   figure.spread = spread();
   figure.samples = count();
+  into.figures.push_back(std::move(figure));
+  return into.figures.back();
 }
 
 }  // namespace spillway

@@ -16,8 +16,8 @@ class Samples {
   double median() const { return quantile(0.5); }  // 0 without samples
   // Half the interquartile range over the median; 0 with fewer than two.
   double spread() const;
-  // The rate of what takes so many seconds, its spread and the number of samples.
-  void describe(Figure& figure) const;
+  // Adds a figure: the rate of what takes so many seconds, its spread and the number of samples. Returns it, for whatever else is to be said of it.
+  Figure& report(MachineFigures& into, const char* what) const;
 
  private:
   static constexpr size_t kEnough = 3;

@@ -57,15 +57,12 @@ class AttentionMeasurement final : public Measurement {
 
   void report(MachineFigures& into) const override {
     for (const Point& point : points_) {
-      Figure figure;
-      figure.what = !point.decode ? "attention-prefill" : point.context == kShortContext ? "attention-short" : "attention-decode";
+      Figure& figure = point.samples.report(into, !point.decode ? "attention-prefill" : point.context == kShortContext ? "attention-short" : "attention-decode");
       figure.kind = kind_;
       figure.instructionSet = instructionSetName(point.setting.set);
       figure.threads = point.setting.pool->threads();
       figure.tokens = point.decode ? point.context : promptTokens(point);
       figure.groupHeads = point.groupHeads;
-      point.samples.describe(figure);
-      into.figures.push_back(figure);
     }
   }
 

@@ -41,13 +41,10 @@ class CacheStoreMeasurement final : public Measurement {
 
   void report(MachineFigures& into) const override {
     for (size_t kind = 0; kind < std::size(kKinds); kind++) {
-      Figure figure;
-      figure.what = "cache-store";
+      Figure& figure = samples_[kind].report(into, "cache-store");
       figure.kind = kKinds[kind];
       figure.instructionSet = instructionSetName(set_);
       figure.threads = threads_;
-      samples_[kind].describe(figure);
-      into.figures.push_back(figure);
     }
   }
 

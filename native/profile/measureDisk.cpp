@@ -97,13 +97,10 @@ class DiskMeasurement final : public Measurement {
       for (const Round& round : rounds_)
         if (round.ways[way] > 0) samples.add(round.ways[way] * (way == 0 ? 1 : usual.median() / round.ways[0]));
       if (samples.count() == 0) continue;
-      Figure figure;
       const What what = kWays[way].what;
-      figure.what = nameOf(what);
+      Figure& figure = samples.report(into, nameOf(what));
       figure.requestBytes = what == What::ReadPages ? kPage : what == What::ReadSmallLayers ? kSmallLayer : kWays[way].requestBytes;
       figure.depth = kWays[way].depth;
-      samples.describe(figure);
-      into.figures.push_back(figure);
     }
   }
 

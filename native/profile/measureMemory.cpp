@@ -57,11 +57,8 @@ class MemoryMeasurement final : public Measurement {
       for (const bool read : {true, false}) {
         const Samples& samples = read ? reads_[i] : copies_[i];
         if (samples.count() == 0) continue;
-        Figure figure;
-        figure.what = read ? "memory-read" : "memory-copy";
+        Figure& figure = samples.report(into, read ? "memory-read" : "memory-copy");
         figure.threads = settings_[i].pool->threads();
-        samples.describe(figure);
-        into.figures.push_back(figure);
       }
     }
   }

@@ -54,12 +54,9 @@ class RowsMeasurement final : public Measurement {
   }
 
   void report(MachineFigures& into) const override {
-    Figure figure;
-    figure.what = "rows";
+    Figure& figure = samples_.report(into, "rows");
     figure.instructionSet = instructionSetName(set_);
     figure.threads = threads_;
-    samples_.describe(figure);
-    into.figures.push_back(figure);
   }
 
  private:

@@ -44,12 +44,9 @@ class SamplingMeasurement final : public Measurement {
   void report(MachineFigures& into) const override {
     for (const bool greedy : {true, false}) {
       const Samples& samples = greedy ? greedy_ : topP_;
-      Figure figure;
-      figure.what = greedy ? "sample-greedy" : "sample-top-p";
+      Figure& figure = samples.report(into, greedy ? "sample-greedy" : "sample-top-p");
       figure.instructionSet = instructionSetName(set_);
       figure.threads = threads_;
-      samples.describe(figure);
-      into.figures.push_back(figure);
     }
   }
 

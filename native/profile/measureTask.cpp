@@ -1,7 +1,7 @@
 // What a task costs beside its work: its way through a queue, and waking the threads for each of its parallel loops.
 #include "../runtime/TaskQueue.h"
 #include "Measurement.h"
-#include "Workbench.h"
+#include "taskChain.h"
 
 namespace spillway {
 
@@ -21,34 +21,22 @@ class TaskMeasurement final : public Measurement {
     CompletionChannel channel([] {});
     EventTable events;
     TaskQueue queue("spillway-probe", events, channel);
-    std::vector<Completion> completions;
     bench.sample(samples_, kSeconds, 3, [&] {
-      return timed([&] {
-               EventId last = 0;
-               for (size_t task = 0; task < kTasks; task++) {
-                 const std::vector<EventId> after = last == 0 ? std::vector<EventId>() : std::vector<EventId>{last};
-                 last = queue.submit(
-                     [&bench, this]() -> std::unique_ptr<TaskResult> {
-                       for (size_t loop = 0; loop < kLoops; loop++)
-                         bench.all().parallelFor(threads_, [](size_t, unsigned) {});
-                       return nullptr;
-                     },
-                     after);
-               }
-               EventId failed = 0;
-               events.await({last}, EventTable::Until::Completed, &failed, [] { return false; });
-               channel.take(completions);
-             }) /
-             static_cast<double>(kTasks);
+      return secondsOfTask(events, channel, kTasks, [&](const std::vector<EventId>& after) {
+        return queue.submit(
+            [&bench, this]() -> std::unique_ptr<TaskResult> {
+              for (size_t loop = 0; loop < kLoops; loop++)
+                bench.all().parallelFor(threads_, [](size_t, unsigned) {});
+              return nullptr;
+            },
+            after);
+      });
     });
   }
 
   void report(MachineFigures& into) const override {
-    Figure figure;
-    figure.what = "task";
+    Figure& figure = samples_.report(into, "task");
     figure.threads = threads_;
-    samples_.describe(figure);
-    into.figures.push_back(figure);
   }
 
  private:

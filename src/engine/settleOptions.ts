@@ -5,6 +5,7 @@ import { UsageError } from '../errors/UsageError.js';
 import { WEIGHT_COMPRESSIONS, type WeightCompression } from '../model/compressBindings.js';
 import { userCacheFolder } from '../model/pull/cacheFolder.js';
 import { formatBytes, parseBytes } from '../units.js';
+import { gpuBytes, requireGpu } from './gpuBudget.js';
 import type { TierShares } from './policy/Placement.js';
 import { SCHEDULE_NAMES, type ScheduleName } from './policy/Policy.js';
 
@@ -82,8 +83,8 @@ export function settleOptions(options: EngineOptions, machine: MachineFacts, row
   const rowsPerSlot = whole('batchSize', options.batchSize, Math.min(DEFAULT_BATCH_SIZE, givenTokens ?? Infinity), 4096);
   const tokensPerSquare = givenTokens ?? Math.max(TOKENS_PER_SQUARE, rowsPerSlot);
   if (rowsPerSlot > tokensPerSquare) throw new UsageError(`batchSize: found ${rowsPerSlot}, expected at most tokensPerSquare, ${tokensPerSquare}: every row has a token in a square`);
-  const gpuBytes = gpuMemory(options, machine);
-  const [weights, cache, activations] = (['weights', 'cache', 'activations'] as const).map((name) => shares(name, options[name], gpuBytes > 0));
+  const onGpu = gpuMemory(options, machine);
+  const [weights, cache, activations] = (['weights', 'cache', 'activations'] as const).map((name) => shares(name, options[name], onGpu > 0));
   return {
     precision,
     compressWeights,
@@ -97,7 +98,7 @@ export function settleOptions(options: EngineOptions, machine: MachineFacts, row
     tokensPerSquare,
     rowTokens: whole('rowTokens', rowTokens, STREAMED_ROW_TOKENS, 2 ** 24),
     capBytes: options.cpuMemory === undefined ? freeMemory(machine) : parseBytes(options.cpuMemory, 'cpuMemory'),
-    gpu: gpuBytes > 0 ? gpuSettings(gpuBytes, { weights, cache, activations }) : undefined,
+    gpu: onGpu > 0 ? gpuSettings(onGpu, { weights, cache, activations }) : undefined,
     weightShare: weights && (weights.cpu + weights.disk > 0 ? weights.cpu / (weights.cpu + weights.disk) : 1),
     cacheOnDisk: cache?.disk ?? 0,
     activationsOnDisk: activations?.disk ?? 0,
@@ -107,16 +108,14 @@ export function settleOptions(options: EngineOptions, machine: MachineFacts, row
 }
 
 /** @returns 0 where the processor computes. @throws UsageError */
-function gpuMemory({ gpuMemory: asked, device }: EngineOptions, { gpus }: MachineFacts): number {
-  const bytes = asked === undefined || /^\s*0+\s*$/.test(String(asked)) ? 0 : parseBytes(asked, 'gpuMemory');
+function gpuMemory({ gpuMemory: asked, device }: EngineOptions, machine: MachineFacts): number {
+  const bytes = gpuBytes(asked);
   if (bytes === 0) {
     if (device === 'cuda') throw new UsageError('device: found "cuda" without gpuMemory, expected it beside: how much memory of the GPU may be used');
     return 0;
   }
   if (device === 'cpu') throw new UsageError(`gpuMemory: found ${formatBytes(bytes)} beside device "cpu", expected 0, or device auto or cuda`);
-  const [gpu] = gpus;
-  if (!gpu) throw new UsageError(`gpuMemory: found ${formatBytes(bytes)}, but there is no GPU here (the addon was built without CUDA, or finds no NVIDIA driver or device): expected 0`);
-  if (bytes > gpu.memoryBytes) throw new UsageError(`gpuMemory: found ${formatBytes(bytes)}, expected at most the ${formatBytes(gpu.memoryBytes)} of ${gpu.name}`);
+  requireGpu(bytes, machine);
   return bytes;
 }
 

@@ -48,13 +48,10 @@ class GpuAttentionMeasurement final : public Measurement {
 
   void report(MachineFigures& into) const override {
     for (const Point& point : points_) {
-      Figure figure;
-      figure.what = point.way == Way::Prefill ? "gpu-attention-prefill" : point.way == Way::Short ? "gpu-attention-short" : "gpu-attention-decode";
+      Figure& figure = point.samples.report(into, point.way == Way::Prefill ? "gpu-attention-prefill" : point.way == Way::Short ? "gpu-attention-short" : "gpu-attention-decode");
       figure.kind = kind_;
       figure.tokens = tokensOf(point.way);
       figure.groupHeads = point.groupHeads;
-      point.samples.describe(figure);
-      into.figures.push_back(figure);
     }
   }
 

@@ -34,11 +34,8 @@ class GpuCacheStoreMeasurement final : public Measurement {
 
   void report(MachineFigures& into) const override {
     for (size_t kind = 0; kind < std::size(kKinds); kind++) {
-      Figure figure;
-      figure.what = "gpu-cache-store";
+      Figure& figure = samples_[kind].report(into, "gpu-cache-store");
       figure.kind = kKinds[kind];
-      samples_[kind].describe(figure);
-      into.figures.push_back(figure);
     }
   }
 

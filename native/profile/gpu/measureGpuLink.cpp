@@ -62,12 +62,9 @@ class GpuLinkMeasurement final : public Measurement {
 
   void report(MachineFigures& into) const override {
     for (const Point& point : points_) {
-      Figure figure;
-      figure.what = point.up ? "link-up" : "link-down";
+      Figure& figure = point.samples.report(into, point.up ? "link-up" : "link-down");
       figure.requestBytes = point.bytes;
       figure.depth = point.depth;
-      point.samples.describe(figure);
-      into.figures.push_back(figure);
     }
   }
 

@@ -22,10 +22,7 @@ class GpuMemoryMeasurement final : public Measurement {
   }
 
   void report(MachineFigures& into) const override {
-    Figure figure;
-    figure.what = "gpu-memory-copy";
-    samples_.describe(figure);
-    into.figures.push_back(figure);
+    samples_.report(into, "gpu-memory-copy");
   }
 
  private:

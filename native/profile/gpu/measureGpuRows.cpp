@@ -41,10 +41,7 @@ class GpuRowsMeasurement final : public Measurement {
   }
 
   void report(MachineFigures& into) const override {
-    Figure figure;
-    figure.what = "gpu-rows";
-    samples_.describe(figure);
-    into.figures.push_back(figure);
+    samples_.report(into, "gpu-rows");
   }
 
  private:

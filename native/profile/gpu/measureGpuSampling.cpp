@@ -39,10 +39,7 @@ class GpuSamplingMeasurement final : public Measurement {
 
   void report(MachineFigures& into) const override {
     for (const bool greedy : {true, false}) {
-      Figure figure;
-      figure.what = greedy ? "gpu-sample-greedy" : "gpu-sample-top-p";
-      samples_[greedy].describe(figure);
-      into.figures.push_back(figure);
+      samples_[greedy].report(into, greedy ? "gpu-sample-greedy" : "gpu-sample-top-p");
     }
   }
 

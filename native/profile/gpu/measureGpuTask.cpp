@@ -1,6 +1,7 @@
 // What a task on the device costs beside its work: its way through a queue that runs ahead, starting its kernels, and the fence behind them.
 #include "../../kernels/cuda/RowKernels.h"
 #include "../../runtime/TaskQueue.h"
+#include "../taskChain.h"
 #include "gpuMeasurements.h"
 
 namespace spillway {
@@ -26,39 +27,26 @@ class GpuTaskMeasurement final : public Measurement {
     CompletionChannel channel([] {});
     EventTable events;
     TaskQueue queue("spillway-probe", events, channel, kAhead);
-    std::vector<Completion> completions;
     bench.sample(samples_, gpu_->small() ? 0 : GpuBench::kSeconds, 3, [&] {
-      const double seconds = timed([&] {
-        EventId last = 0;
-        for (size_t task = 0; task < tasks; task++) {
-          const std::vector<EventId> after = last == 0 ? std::vector<EventId>() : std::vector<EventId>{last};
-          last = queue.launch(
-              [&](Launch& launch) -> std::unique_ptr<TaskResult> {
-                Link& link = gpu_->link();
-                link.use();
-                link.after(launch.before);
-                for (size_t kernel = 0; kernel < kKernels; kernel++) cuda::add(link.stream(), reinterpret_cast<const float*>(x.data()), reinterpret_cast<float*>(y.data()), kValues);
-                launch.left = link.fence();
-                return nullptr;
-              },
-              after);
-        }
-        EventId failed = 0;
-        if (events.await({last}, EventTable::Until::Completed, &failed, [] { return false; }) == EventTable::Outcome::Failed)
-          throw Error(ErrorCode::Internal, "CUDA: the device failed while it was measured");
+      return secondsOfTask(events, channel, tasks, [&](const std::vector<EventId>& after) {
+        return queue.launch(
+            [&](Launch& launch) -> std::unique_ptr<TaskResult> {
+              Link& link = gpu_->link();
+              link.use();
+              link.after(launch.before);
+              for (size_t kernel = 0; kernel < kKernels; kernel++) cuda::add(link.stream(), reinterpret_cast<const float*>(x.data()), reinterpret_cast<float*>(y.data()), kValues);
+              launch.left = link.fence();
+              return nullptr;
+            },
+            after);
       });
-      channel.take(completions);
-      return seconds / static_cast<double>(tasks);
     });
     queue.stop();
     queue.join();
   }
 
   void report(MachineFigures& into) const override {
-    Figure figure;
-    figure.what = "gpu-task";
-    samples_.describe(figure);
-    into.figures.push_back(figure);
+    samples_.report(into, "gpu-task");
   }
 
  private:

@@ -7,6 +7,7 @@ import { InterruptedError } from '../../errors/InterruptedError.js';
 import { UsageError } from '../../errors/UsageError.js';
 import { userCacheFolder } from '../../model/pull/cacheFolder.js';
 import { formatBytes, parseBytes, type Size } from '../../units.js';
+import { gpuBytes, requireGpu } from '../gpuBudget.js';
 import { parseHardware, type HardwareProfile } from '../policy/HardwareProfile.js';
 import { PAGE_TOKENS } from '../reserves.js';
 import { freeMemory } from './freeMemory.js';
@@ -91,12 +92,10 @@ export async function profileMachine(options: ProfileOptions = {}): Promise<Hard
 }
 
 /** The GPU that is to be measured, and how much of its memory runs may use; undefined: none. @throws UsageError */
-export function gpuOf(size: Size | undefined, { gpus }: Pick<MachineFacts, 'gpus'>): { readonly facts: GpuFacts; readonly capBytes: number } | undefined {
-  if (size === undefined || /^\s*0+\s*$/.test(String(size))) return undefined;
-  const capBytes = parseBytes(size, 'gpuMemory');
-  const [facts] = gpus;
-  if (!facts) throw new UsageError(`gpuMemory: found ${formatBytes(capBytes)}, but there is no GPU here (the addon was built without CUDA, or finds no NVIDIA driver or device): expected 0`);
-  if (capBytes > facts.memoryBytes) throw new UsageError(`gpuMemory: found ${formatBytes(capBytes)}, expected at most the ${formatBytes(facts.memoryBytes)} of ${facts.name}`);
+export function gpuOf(size: Size | undefined, machine: Pick<MachineFacts, 'gpus'>): { readonly facts: GpuFacts; readonly capBytes: number } | undefined {
+  const capBytes = gpuBytes(size);
+  if (capBytes === 0) return undefined;
+  const facts = requireGpu(capBytes, machine);
   if (capBytes < LEAST_GPU_BYTES) throw new UsageError(`gpuMemory: found ${formatBytes(capBytes)}, expected at least ${formatBytes(LEAST_GPU_BYTES)} to measure the GPU with`);
   return { facts, capBytes };
 }
