@@ -38,6 +38,7 @@ class Streaming {
     batch = runtime.createBatch({row, 0, int32_t(text.size()), int32_t(HeadMode::Score), 0, 1, -1}, {0});
     chain.push_back(runtime.submitCompute(ComputePart::Embed, 0, batch, tiny.activations, {}));
     EXPECT_FALSE(tiny.await(chain[0]).failed);
+    awaitLaunched(0, 0);  // it is told of before the queue has let it go
   }
 
   EventId load(uint32_t layer, const std::vector<EventId>& after) { return loads.emplace_back(runtime.submitLoadWeight(layer, layer % 2, after)); }
