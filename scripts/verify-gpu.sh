@@ -1,46 +1,137 @@
 #!/usr/bin/env bash
-# Verifies the CUDA backend on this machine's GPU: builds it, runs the tests of the kernels and of models made of them on the device, compute-sanitizer over these where it is there, and the
-# kernel benchmarks; writes bench/results/gpu-DATE-DEVICE.md and .json.
-#   scripts/verify-gpu.sh [BUILD_FOLDER]      (default native/build-gpu)
-# Needs an NVIDIA driver, node, cmake, a C++ compiler, GoogleTest, and nvcc: in PATH, in CUDACXX, or in the folder that SPILLWAY_CUDA_TOOLKIT names.
-# In a bundle (scripts/bundle-gpu-check.sh) it needs the driver alone: what would be built is there.
-# Exits with 1 if a test fails; without a GPU it writes nothing and exits with 2.
+# Verifies the CUDA backend on this machine's GPU, and writes bench/results/gpu-DATE-DEVICE.md and .json:
+#   kernels      builds it, runs the tests of the kernels and of models made of them on the device
+#   bench        the kernels' benchmarks
+#   sanitizer    compute-sanitizer over the kernels' tests, where it is there
+#   end-to-end   the engine's greedy answers beside the processor's, copies beside computing, memory by the driver's own count
+#   speed        tokens/s of the shapes of OPT-6.7B and OPT-30B under 16 GiB of GPU memory, beside the plan's own roofline
+#   peers        FlexGen on the torch that is there, under the same caps
+#   scripts/verify-gpu.sh [--only PART,PART] [--disk FOLDER] [--results FOLDER] [--report FOLDER] [BUILD_FOLDER]
+# --only: these parts, or single steps of them by name (speed-opt-30b). What other calls found stays in --results (default BUILD_FOLDER/verify) and is in the report.
+# --disk: models of tens of gigabytes are made there, and removed (default: the results' folder). --report: instead of bench/results. BUILD_FOLDER: default native/build-gpu.
+# Needs an NVIDIA driver, node, npm's packages, cmake, a C++ compiler, GoogleTest, and nvcc: in PATH, in CUDACXX, or in the folder that SPILLWAY_CUDA_TOOLKIT names.
+# In a bundle (scripts/bundle-gpu-check.sh) it needs the driver alone: what would be built is there. SPILLWAY_FLEXGEN_PYTHON: a Python that has torch and FlexGen.
+# Each step has a time limit; all of them together take 25 minutes at most, building apart. A step that fails or is stopped is reported, and the others run.
+# Exits with 1 if a step failed; without a GPU it writes nothing and exits with 2.
+# SPILLWAY_VERIFY_EMULATED names an addon on the emulated device: what needs the engine runs on it, as small as can be, to try these scripts without a GPU.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-build=$(realpath -m "${1:-native/build-gpu}")
-node=node
-if [[ -x prebuilt/native/tests/cuda_device_tests ]]; then build=$PWD/prebuilt node=$PWD/prebuilt/node; fi
+only='' disk='' results='' report=bench/results build=native/build-gpu node=node
+while (($# > 0)); do
+  case $1 in
+    --only | --disk | --results | --report)
+      (($# > 1)) || { echo "$1: found nothing behind it" >&2; exit 1; }
+      printf -v "${1#--}" %s "$2"
+      shift 2 ;;
+    -*) echo "found $1, expected --only, --disk, --results or --report" >&2; exit 1 ;;
+    *) build=$1; shift ;;
+  esac
+done
+build=$(realpath -m "$build")
+bundled=''
+if [[ -x prebuilt/node ]]; then bundled=yes build=$PWD/prebuilt node=$PWD/prebuilt/node; fi
+emulated=${SPILLWAY_VERIFY_EMULATED:-}
+results=$(realpath -m "${results:-$build/verify}") report=$(realpath -m "$report")
+disk=$(realpath -m "${disk:-$results}")
 
-if ! device=$(nvidia-smi --query-gpu=name,compute_cap,driver_version,memory.total --format=csv,noheader 2>&1 | head -n 1) || [[ $device != *,* ]]; then
+if [[ -n $emulated ]]; then
+  device='emulated GPU, 0.0, none, 1024 MiB'
+  [[ $report != "$PWD/bench/results" ]] || report=$results
+elif ! device=$(nvidia-smi --query-gpu=name,compute_cap,driver_version,memory.total --format=csv,noheader 2>&1 | head -n 1) || [[ $device != *,* ]]; then
   echo "no NVIDIA GPU to verify on: ${device:-nvidia-smi says nothing}" >&2
   exit 2
 fi
 architecture=$(cut -d, -f2 <<< "$device" | tr -d ' .')
 echo "verifying on $device"
-
-if [[ $build != "$PWD/prebuilt" ]]; then
-  options=(-DSPILLWAY_TESTS=ON -DSPILLWAY_BENCH=ON -DSPILLWAY_CUDA=ON "-DSPILLWAY_CUDA_ARCHITECTURES=$architecture")
-  [[ -n ${SPILLWAY_CUDA_TOOLKIT:-} ]] && options+=("-DSPILLWAY_CUDA_TOOLKIT=$SPILLWAY_CUDA_TOOLKIT")
-  cmake -S . -B "$build" "${options[@]}" > /dev/null
-  cmake --build "$build" --parallel --target cuda_device_tests gpu_model_device_tests bench_cudaKernels > "$build/build.log" 2>&1 || { tail -n 40 "$build/build.log" >&2; exit 1; }
+mkdir -p "$results" "$disk"
+# A report is about one device and one build.
+about="$device; $(cat prebuilt/commit 2> /dev/null || git rev-parse HEAD)"
+if [[ -e $results/about && $(< "$results/about") != "$about" ]]; then
+  echo "$results has results of $(< "$results/about"), expected those of $about, or another --results" >&2
+  exit 1
 fi
+echo "$about" > "$results/about"
 
-rm -f "$build"/{tests,models,bench}.json
-tests_code=0 models_code=0 bench_code=0 sanitizer=absent
-"$build/native/tests/cuda_device_tests" --gtest_brief=1 "--gtest_output=json:$build/tests.json" || tests_code=$?
-"$build/native/tests/gpu_model_device_tests" --gtest_brief=1 "--gtest_output=json:$build/models.json" || models_code=$?
-"$build/native/bench/bench_cudaKernels" > "$build/bench.json" || bench_code=$?
-if command -v compute-sanitizer > /dev/null; then
-  sanitizer=clean
-  # The largest products take minutes under it and touch nothing that smaller ones do not.
+steps=(kernels-ops kernels-models bench sanitizer-memcheck sanitizer-racecheck sanitizer-synccheck end-to-end-answers end-to-end-streaming speed-opt-6.7b speed-opt-30b peers-opt-6.7b peers-opt-30b)
+IFS=, read -ra parts <<< "$only"
+for part in ${parts[@]+"${parts[@]}"}; do
+  [[ " ${steps[*]} " == *" $part"[\ -]* ]] || { echo "--only: found $part, expected some of: ${steps[*]}, or what they begin with" >&2; exit 1; }
+done
+
+# Whether a step is among the parts that are wanted.
+wanted() {
+  local part
+  ((${#parts[@]} > 0)) || return 0
+  for part in "${parts[@]}"; do [[ $1 != "$part" && $1 != "$part"-* ]] || return 0; done
+  return 1
+}
+
+failed=0
+# step NAME SECONDS COMMAND...: runs it within the time limit, and notes how it ended for the report.
+step() {
+  local name=$1 limit=$2 began=$SECONDS code=0 log=$results/$1.log
+  shift 2
+  wanted "$name" || return 0
+  echo "=== $name"
+  timeout --kill-after=15 "$limit" "$@" > "$log" 2>&1 < /dev/null || code=$?
+  tail -n 3 "$log"
+  ((code == 0)) || { failed=1; echo "--- $name: $( ((code == 124 || code == 137)) && echo "stopped after its $limit s" || echo "exit $code"); $log" >&2; }
+  printf '{"name": "%s", "code": %d, "seconds": %d, "limit": %d, "date": "%s"}\n' "$name" "$code" $((SECONDS - began)) "$limit" "$(date -u +%FT%TZ)" > "$results/$name.step.json"
+}
+# skip NAME REASON: notes why a step does not run.
+skip() {
+  wanted "$1" || return 0
+  printf '{"name": "%s", "skipped": "%s"}\n' "$1" "$2" > "$results/$1.step.json"
+}
+# fresh NAME FILE: a file's path, with what an earlier run left there removed if the step is to run.
+fresh() {
+  if wanted "$1"; then rm -f "$results/$2"; fi
+  echo "$results/$2"
+}
+
+build_all() {
+  local options=(-DSPILLWAY_TESTS=ON -DSPILLWAY_BENCH=ON -DSPILLWAY_CUDA=ON "-DSPILLWAY_CUDA_ARCHITECTURES=$architecture")
+  [[ -n ${SPILLWAY_CUDA_TOOLKIT:-} ]] && options+=("-DSPILLWAY_CUDA_TOOLKIT=$SPILLWAY_CUDA_TOOLKIT")
+  [[ -d node_modules ]] || npm ci --ignore-scripts --no-audit --no-fund
+  npm run --silent build
+  npx --no-install cmake-js compile --out "$build" --parallel "$(nproc)" "${options[@]/#-D/--CD}"
+  cmake --build "$build" --parallel "$(nproc)" --target cuda_device_tests gpu_model_device_tests bench_cudaKernels
+}
+if [[ -n $emulated ]]; then
+  export SPILLWAY_ADDON=$emulated
+else
+  if [[ -z $bundled ]]; then
+    mkdir -p "$build"
+    build_all > "$build/build.log" 2>&1 || { tail -n 40 "$build/build.log" >&2; exit 1; }
+  fi
+  export SPILLWAY_ADDON=$build/Release/spillway.node
+fi
+# Profiles of this machine are measured once for all shapes, and not mixed with those of its user.
+export XDG_CACHE_HOME=$results/cache
+
+native=(kernels-ops kernels-models bench sanitizer-memcheck sanitizer-racecheck sanitizer-synccheck)
+if [[ -n $emulated ]]; then
+  for name in "${native[@]}"; do skip "$name" 'the device is emulated'; done
+else
+  tests=$build/native/tests
+  step kernels-ops 120 "$tests/cuda_device_tests" --gtest_brief=1 "--gtest_output=json:$(fresh kernels-ops kernels-ops.json)"
+  step kernels-models 120 "$tests/gpu_model_device_tests" --gtest_brief=1 "--gtest_output=json:$(fresh kernels-models kernels-models.json)"
+  step bench 60 bash -c 'exec "$0" > "$1"' "$build/native/bench/bench_cudaKernels" "$(fresh bench bench.json)"
   for tool in memcheck racecheck synccheck; do
-    compute-sanitizer --tool "$tool" --error-exitcode 9 "$build/native/tests/cuda_device_tests" --gtest_brief=1 '--gtest_filter=-*feed_forward*:*head*' > "$build/$tool.log" 2>&1 || {
-      sanitizer="$tool found errors"
-      tail -n 20 "$build/$tool.log" >&2
-      break
-    }
+    if ! command -v compute-sanitizer > /dev/null; then skip "sanitizer-$tool" 'there is no compute-sanitizer'; continue; fi
+    # The largest products take minutes under it and touch nothing that smaller ones do not.
+    step "sanitizer-$tool" 60 compute-sanitizer --tool "$tool" --error-exitcode 9 "$tests/cuda_device_tests" --gtest_brief=1 '--gtest_filter=-*feed_forward*:*head*'
   done
 fi
 
-"$node" scripts/gpu-report.mjs "$device" "$build/tests.json,$build/models.json" "$build/bench.json" "$sanitizer"
-[[ $tests_code -eq 0 && $models_code -eq 0 && $bench_code -eq 0 && ($sanitizer == clean || $sanitizer == absent) ]]
+run=("$node" scripts/gpu/run.mjs)
+options=(--folder "$disk" ${emulated:+--small})
+step end-to-end-answers 150 "${run[@]}" end-to-end "$(fresh end-to-end-answers end-to-end-answers.json)" "${options[@]}"
+step end-to-end-streaming 100 "${run[@]}" streaming "$(fresh end-to-end-streaming end-to-end-streaming.json)" "${options[@]}"
+step speed-opt-6.7b 180 "${run[@]}" speed "$(fresh speed-opt-6.7b speed-opt-6.7b.json)" "${options[@]}" --model opt-6.7b --seconds 170
+step speed-opt-30b 330 "${run[@]}" speed "$(fresh speed-opt-30b speed-opt-30b.json)" "${options[@]}" --model opt-30b --seconds 320
+step peers-opt-6.7b 80 "${run[@]}" peer "$(fresh peers-opt-6.7b peers-opt-6.7b.json)" "${options[@]}" --model opt-6.7b --beside "$results/speed-opt-6.7b.json" --seconds 70
+step peers-opt-30b 180 "${run[@]}" peer "$(fresh peers-opt-30b peers-opt-30b.json)" "${options[@]}" --model opt-30b --beside "$results/speed-opt-30b.json" --seconds 170
+
+"$node" scripts/gpu-report.mjs "$device" "$results" "$report"
+exit "$failed"

@@ -1,0 +1,36 @@
+// Sizes what is measured to the machine: of a shape as many layers as disk and memory have room for, and of rows as many as can be waited for.
+import { statfs } from 'node:fs/promises';
+import { freemem } from 'node:os';
+import { optBytes } from './optShapes.mjs';
+
+/** What is left to others. */
+const DISK_SHARE = 0.9;
+const MEMORY_SHARE = 0.9;
+/** Of the processor's memory, what weights may take at most: the rest is for keys and values. */
+const WEIGHTS_SHARE = 0.7;
+/** Of the GPU's, what can be counted on for weights. */
+const GPU_WEIGHTS_SHARE = 0.5;
+
+/** Bytes that this process may take, and that are free where a folder is. */
+export async function roomOf(folder) {
+  const { bavail, bsize } = await statfs(folder);
+  return { memoryBytes: process.availableMemory?.() ?? freemem(), diskBytes: bavail * bsize };
+}
+
+/** The caps of a run: what was asked for, or what the machine has. */
+export function capsOf({ memoryBytes }, { gpuBytes, cpuBytes }) {
+  return { gpuBytes, cpuBytes: Math.min(cpuBytes, Math.floor(memoryBytes * MEMORY_SHARE)) };
+}
+
+/** Layers of a shape that fit: their file on the disk, and, beside some cache, what of them is not on the GPU in memory. 0: not even one does. */
+export function layersThatFit(shape, { diskBytes }, { gpuBytes, cpuBytes }) {
+  const { layer, global } = optBytes(shape);
+  const onDisk = (diskBytes * DISK_SHARE - global) / layer;
+  const inMemory = (cpuBytes * WEIGHTS_SHARE + gpuBytes * GPU_WEIGHTS_SHARE - global) / layer;
+  return Math.max(0, Math.min(shape.layers, Math.floor(Math.min(onDisk, inMemory))));
+}
+
+/** Rows of one block, or as many as are generated in the time there is by the plan's own word; 1 at least. */
+export function rowsInTime({ policy, predicted }, newTokens, seconds) {
+  return Math.max(1, Math.min(policy.batchSize * policy.batches, Math.floor((predicted.tokensPerSecond * seconds) / newTokens)));
+}

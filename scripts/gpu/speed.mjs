@@ -1,0 +1,83 @@
+// Tokens/s of one shape under caps, by the plan that `auto` makes for this machine, beside what the plan's cost model says of the run: its roofline for this link and this GPU.
+import { mkdtemp, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { againstCap, sampleDriver } from './driverMemory.mjs';
+import { capsOf, layersThatFit, roomOf, rowsInTime } from './fitToMachine.mjs';
+import { makeOptModel } from './makeOptModel.mjs';
+import { optBytes, wholeShape } from './optShapes.mjs';
+import { uniformRows } from './tokenRows.mjs';
+
+const seconds = (began) => (performance.now() - began) / 1000;
+
+/** The block that is best for many rows, before the model is opened; then the rows that are run. */
+async function planRows(library, { hardware, modelPath, workload, caps, runSeconds }) {
+  const shape = await library.readModelShape(modelPath);
+  const choice = library.choosePolicy({
+    hardware, shape, workload, allow: { cpuAttention: [true] },
+    caps: { gpu: caps.gpuBytes, cpu: Math.max(1, caps.cpuBytes - process.memoryUsage.rss()) },
+  });
+  return rowsInTime(choice, workload.newTokens, runSeconds);
+}
+
+async function generate(engine, work, { signal }) {
+  let [stats, progress] = [];
+  try {
+    const run = { maxNewTokens: work.newTokens, ignoreEos: true, signal, onStats: (each) => (stats = each), onProgress: (each) => (progress = each) };
+    for await (const row of engine.generate(uniformRows(work), run)) if (row.error) throw new Error(`row ${row.id}: ${row.error.message}`);
+  } catch (error) {
+    if (!signal?.aborted) throw error;
+    throw new Error(`stopped by the time limit with ${progress?.generatedTokens ?? 0} of ${work.rows * work.newTokens} tokens made in ${(progress?.seconds ?? 0).toFixed(0)} s`, { cause: error });
+  }
+  return stats;
+}
+
+/**
+ * Makes a model of the shape, or of as many of its layers as there is room for, plans, generates one block of rows, removes the model.
+ * @param shape as in optShapes.mjs
+ * @param caps gpuBytes, cpuBytes: asked for; the machine may have less
+ * @param folder for the model and what spills
+ * @param hardware this machine's profile, with its GPU
+ * @param runSeconds about the longest that the run may take, by prediction
+ * @param readDriver as in driverMemory.mjs, or undefined; `before`: what it said when this process had done nothing yet
+ * @returns what was measured, what was predicted of the very run, their share; the policy; how the shape was cut
+ */
+export async function measureSpeed({ library, name, shape, caps: asked, folder, hardware, promptTokens = 512, newTokens = 32, runSeconds, readDriver, before, signal }) {
+  const room = await roomOf(folder);
+  const caps = capsOf(room, asked);
+  const layers = layersThatFit(shape, room, caps);
+  const about = { name, layers, layersOfModel: shape.layers, caps, askedCaps: asked, promptTokens, newTokens };
+  if (layers < 1) return { ...about, notMeasured: `no layer of it fits: ${room.diskBytes} bytes of disk and ${room.memoryBytes} bytes of memory are free` };
+  const scratch = await mkdtemp(join(folder, 'model-'));
+  const modelPath = join(scratch, name);
+  try {
+    const cut = { ...shape, layers };
+    let began = performance.now();
+    await makeOptModel(modelPath, cut, signal);
+    const makeSeconds = seconds(began);
+    const rows = await planRows(library, { hardware, modelPath, workload: { promptTokens, newTokens }, caps, runSeconds });
+    const sampler = readDriver && sampleDriver(readDriver, 200);
+    let [stats, engine, peak] = [];
+    try {
+      began = performance.now();
+      engine = await library.Engine.open({
+        model: modelPath, hardware, learn: false, gpuMemory: caps.gpuBytes, cpuMemory: caps.cpuBytes, disk: scratch, expectedRows: { promptTokens, newTokens, rows }, ...(signal && { signal }),
+      });
+      const work = { rows, promptTokens, newTokens, vocabularySize: wholeShape(shape).vocabularySize };
+      stats = await generate(engine, work, { signal });
+    } finally {
+      await engine?.close();
+      peak = await sampler?.stop();
+    }
+    const { tokensPerSecond, predicted, memory, queues, seconds: spent, residentPeakBytes, policy } = stats;
+    return {
+      ...about, rows, modelBytes: optBytes(cut).total, makeSeconds, openSeconds: spent.load, runSeconds: spent.wall - spent.load, prefillSeconds: spent.prefill, decodeSeconds: spent.decode,
+      tokensPerSecond: tokensPerSecond.generated, origin: engine.plan.origin, ...(engine.plan.why !== undefined && { why: engine.plan.why }), policy: engine.plan.policy ?? policy,
+      ...(predicted && { predictedTokensPerSecond: predicted.tokensPerSecond, shareOfPredicted: tokensPerSecond.generated / predicted.tokensPerSecond, bottleneck: predicted.bottleneck, predictedQueueSeconds: predicted.queueSeconds }),
+      queues, memory, residentPeakBytes,
+      // Before there was no context: what CUDA itself takes is in it.
+      ...(before && { driver: againstCap(before, peak, caps.gpuBytes) }),
+    };
+  } finally {
+    await rm(scratch, { recursive: true, force: true });
+  }
+}
