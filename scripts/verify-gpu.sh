@@ -11,7 +11,8 @@
 # --disk: models of tens of gigabytes are made there, and removed (default: the results' folder). --report: instead of bench/results. BUILD_FOLDER: default native/build-gpu.
 # Needs an NVIDIA driver, node, npm's packages, cmake, a C++ compiler, GoogleTest, and nvcc: in PATH, in CUDACXX, or in the folder that SPILLWAY_CUDA_TOOLKIT names.
 # In a bundle (scripts/bundle-gpu-check.sh) it needs the driver alone: what would be built is there. SPILLWAY_FLEXGEN_PYTHON: a Python that has torch and FlexGen.
-# Each step has a time limit; all of them together take 25 minutes at most, building apart. A step that fails or is stopped is reported, and the others run.
+# Each step has a time limit; all of them together take 25 minutes at most, building apart (SPILLWAY_VERIFY_PATIENCE=3: three times as long). A step that fails or
+# is stopped is reported, and the others run.
 # Exits with 1 if a step failed; without a GPU it writes nothing and exits with 2.
 # SPILLWAY_VERIFY_EMULATED names an addon on the emulated device: what needs the engine runs on it, as small as can be, to try these scripts without a GPU.
 set -euo pipefail
@@ -30,7 +31,7 @@ done
 build=$(realpath -m "$build")
 bundled=''
 if [[ -x prebuilt/node ]]; then bundled=yes build=$PWD/prebuilt node=$PWD/prebuilt/node; fi
-emulated=${SPILLWAY_VERIFY_EMULATED:-}
+emulated=${SPILLWAY_VERIFY_EMULATED:-} patience=${SPILLWAY_VERIFY_PATIENCE:-1}
 results=$(realpath -m "${results:-$build/verify}") report=$(realpath -m "$report")
 disk=$(realpath -m "${disk:-$results}")
 
@@ -71,6 +72,7 @@ failed=0
 step() {
   local name=$1 limit=$2 began=$SECONDS code=0 log=$results/$1.log
   shift 2
+  limit=$((limit * patience))
   wanted "$name" || return 0
   echo "=== $name"
   timeout --kill-after=15 "$limit" "$@" > "$log" 2>&1 < /dev/null || code=$?
@@ -119,8 +121,7 @@ else
   step bench 60 bash -c 'exec "$0" > "$1"' "$build/native/bench/bench_cudaKernels" "$(fresh bench bench.json)"
   for tool in memcheck racecheck synccheck; do
     if ! command -v compute-sanitizer > /dev/null; then skip "sanitizer-$tool" 'there is no compute-sanitizer'; continue; fi
-    # The largest products take minutes under it and touch nothing that smaller ones do not.
-    step "sanitizer-$tool" 60 compute-sanitizer --tool "$tool" --error-exitcode 9 "$tests/cuda_device_tests" --gtest_brief=1 '--gtest_filter=-*feed_forward*:*head*'
+    step "sanitizer-$tool" 60 bash scripts/gpu/sanitize.sh "$tool" "$tests/cuda_device_tests" "$(fresh "sanitizer-$tool" "sanitizer-$tool.json")" $((55 * patience))
   done
 fi
 
@@ -128,10 +129,10 @@ run=("$node" scripts/gpu/run.mjs)
 options=(--folder "$disk" ${emulated:+--small})
 step end-to-end-answers 150 "${run[@]}" end-to-end "$(fresh end-to-end-answers end-to-end-answers.json)" "${options[@]}"
 step end-to-end-streaming 100 "${run[@]}" streaming "$(fresh end-to-end-streaming end-to-end-streaming.json)" "${options[@]}"
-step speed-opt-6.7b 180 "${run[@]}" speed "$(fresh speed-opt-6.7b speed-opt-6.7b.json)" "${options[@]}" --model opt-6.7b --seconds 170
-step speed-opt-30b 330 "${run[@]}" speed "$(fresh speed-opt-30b speed-opt-30b.json)" "${options[@]}" --model opt-30b --seconds 320
-step peers-opt-6.7b 80 "${run[@]}" peer "$(fresh peers-opt-6.7b peers-opt-6.7b.json)" "${options[@]}" --model opt-6.7b --beside "$results/speed-opt-6.7b.json" --seconds 70
-step peers-opt-30b 180 "${run[@]}" peer "$(fresh peers-opt-30b peers-opt-30b.json)" "${options[@]}" --model opt-30b --beside "$results/speed-opt-30b.json" --seconds 170
+step speed-opt-6.7b 180 "${run[@]}" speed "$(fresh speed-opt-6.7b speed-opt-6.7b.json)" "${options[@]}" --model opt-6.7b --seconds $((170 * patience))
+step speed-opt-30b 330 "${run[@]}" speed "$(fresh speed-opt-30b speed-opt-30b.json)" "${options[@]}" --model opt-30b --seconds $((320 * patience))
+step peers-opt-6.7b 80 "${run[@]}" peer "$(fresh peers-opt-6.7b peers-opt-6.7b.json)" "${options[@]}" --model opt-6.7b --beside "$results/speed-opt-6.7b.json" --seconds $((70 * patience))
+step peers-opt-30b 180 "${run[@]}" peer "$(fresh peers-opt-30b peers-opt-30b.json)" "${options[@]}" --model opt-30b --beside "$results/speed-opt-30b.json" --seconds $((170 * patience))
 
 "$node" scripts/gpu-report.mjs "$device" "$results" "$report"
 exit "$failed"

@@ -19,9 +19,10 @@ function tests(what, result) {
 
 function sanitizer(results) {
   const tools = ['memcheck', 'racecheck', 'synccheck'].map((tool) => ({ tool, ...results[`sanitizer-${tool}`] }));
-  const words = tools.map(({ tool, clean, notMeasured }) => `${tool} ${clean === undefined ? `not measured yet (${notMeasured})` : clean ? 'clean' : 'found errors'}`).join(', ');
+  const words = tools.map(({ tool, clean, parts, of, testsFailed, notMeasured }) =>
+    `${tool} ${clean === undefined ? `not measured yet (${notMeasured})` : `${clean ? 'clean' : 'found errors'}${parts === of ? '' : ` after ${parts} of ${of} parts of the tests`}${testsFailed ? ', tests failed' : ''}`}`);
   const known = tools.filter(({ clean }) => clean !== undefined);
-  return row('compute-sanitizer', 'clean', words, known.some(({ clean }) => !clean) ? false : known.length === tools.length || undefined);
+  return row('compute-sanitizer', 'clean', words.join(', '), known.some(({ clean, testsFailed }) => !clean || testsFailed) ? false : known.length === tools.length || undefined);
 }
 
 function answers(result) {

@@ -10,22 +10,24 @@ const MEMORY_SHARE = 0.9;
 const WEIGHTS_SHARE = 0.7;
 /** Of the GPU's, what can be counted on for weights. */
 const GPU_WEIGHTS_SHARE = 0.5;
+/** File systems whose files are in memory (statfs(2)): tmpfs, ramfs. */
+const MEMORY_FILE_SYSTEMS = [0x01021994, 0x858458f6];
 
-/** Bytes that this process may take, and that are free where a folder is. */
+/** Bytes that this process may take, and that are free where a folder is; `shared`: the folder's files are in memory themselves. */
 export async function roomOf(folder) {
-  const { bavail, bsize } = await statfs(folder);
-  return { memoryBytes: process.availableMemory?.() ?? freemem(), diskBytes: bavail * bsize };
+  const { bavail, bsize, type } = await statfs(folder);
+  return { memoryBytes: process.availableMemory?.() ?? freemem(), diskBytes: bavail * bsize, shared: MEMORY_FILE_SYSTEMS.includes(type) };
 }
 
-/** The caps of a run: what was asked for, or what the machine has. */
-export function capsOf({ memoryBytes }, { gpuBytes, cpuBytes }) {
-  return { gpuBytes, cpuBytes: Math.min(cpuBytes, Math.floor(memoryBytes * MEMORY_SHARE)) };
+/** The caps of a run: what was asked for, or what the machine has; half of it where the model's files take memory, too. */
+export function capsOf({ memoryBytes, shared = false }, { gpuBytes, cpuBytes }) {
+  return { gpuBytes, cpuBytes: Math.min(cpuBytes, Math.floor((memoryBytes * MEMORY_SHARE) / (shared ? 2 : 1))) };
 }
 
 /** Layers of a shape that fit: their file on the disk, and, beside some cache, what of them is not on the GPU in memory. 0: not even one does. */
-export function layersThatFit(shape, { diskBytes }, { gpuBytes, cpuBytes }) {
+export function layersThatFit(shape, { diskBytes, shared = false }, { gpuBytes, cpuBytes }) {
   const { layer, global } = optBytes(shape);
-  const onDisk = (diskBytes * DISK_SHARE - global) / layer;
+  const onDisk = ((shared ? Math.min(diskBytes, cpuBytes) : diskBytes) * DISK_SHARE - global) / layer;
   const inMemory = (cpuBytes * WEIGHTS_SHARE + gpuBytes * GPU_WEIGHTS_SHARE - global) / layer;
   return Math.max(0, Math.min(shape.layers, Math.floor(Math.min(onDisk, inMemory))));
 }

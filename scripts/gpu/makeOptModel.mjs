@@ -7,10 +7,16 @@ import { elementsOf, globalTensors, layerTensors, optConfig } from './optShapes.
 /** Random halves that are written again and again, from another place each time: no multiple of any row, so that no two rows of a matrix are the same. */
 const POOL_ELEMENTS = 1_000_003;
 const CHUNK_BYTES = 16 * 2 ** 20;
+/** Files that are written at a time: node has four threads for that. */
+const WRITERS = 4;
+
+const asFloat = new Float32Array(1);
+const asBits = new Uint32Array(asFloat.buffer);
 
 /** The nearest half below, of numbers that are no subnormal half; smaller ones become 0. */
 export function halfBits(value) {
-  const bits = new Uint32Array(Float32Array.of(value).buffer)[0];
+  asFloat[0] = value;
+  const [bits] = asBits;
   const exponent = ((bits >>> 23) & 0xff) - 112;
   return ((bits >>> 16) & 0x8000) | (exponent <= 0 ? 0 : (exponent << 10) | ((bits >>> 13) & 0x3ff));
 }
@@ -49,9 +55,10 @@ async function writeFully(file, buffer) {
   for (let at = 0; at < buffer.length; ) at += (await file.write(buffer, at, buffer.length - at)).bytesWritten;
 }
 
-async function writeShard(path, tensors, pools, turn) {
+async function writeShard(path, tensors, pools, index) {
   const header = {};
   let end = 0;
+  let turn = index * 7_919;
   for (const tensor of tensors) {
     const bytes = 2 * elementsOf(tensor);
     header[tensor.name] = { dtype: 'F16', shape: tensor.shape, data_offsets: [end, end + bytes] };
@@ -67,8 +74,8 @@ async function writeShard(path, tensors, pools, turn) {
       const pool = pools.of(tensor);
       for (let left = 2 * elementsOf(tensor); left > 0; ) {
         const bytes = Math.min(left, CHUNK_BYTES);
-        turn.at = (turn.at + 104_729) % POOL_ELEMENTS;
-        await writeFully(file, pool.subarray(2 * turn.at, 2 * turn.at + bytes));
+        turn = (turn + 104_729) % POOL_ELEMENTS;
+        await writeFully(file, pool.subarray(2 * turn, 2 * turn + bytes));
         left -= bytes;
       }
     }
@@ -90,14 +97,19 @@ export async function makeOptModel(folder, shape, signal) {
   await mkdir(folder, { recursive: true });
   try {
     const pools = new Pools();
-    const turn = { at: 0 };
-    const weightMap = {};
-    let bytes = 0;
-    for (const [index, tensors] of shards.entries()) {
-      signal?.throwIfAborted();
-      bytes += await writeShard(join(folder, name(index)), tensors, pools, turn);
-      for (const tensor of tensors) weightMap[tensor.name] = name(index);
-    }
+    const sizes = [];
+    const waiting = [...shards.entries()];
+    const writer = async () => {
+      for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+        signal?.throwIfAborted();
+        sizes.push(await writeShard(join(folder, name(next[0])), next[1], pools, next[0]));
+      }
+    };
+    // All of them have to be done before anything is removed.
+    const failed = (await Promise.allSettled(Array.from({ length: WRITERS }, writer))).find(({ status }) => status === 'rejected');
+    if (failed !== undefined) throw failed.reason;
+    const bytes = sizes.reduce((sum, size) => sum + size, 0);
+    const weightMap = Object.fromEntries(shards.flatMap((tensors, index) => tensors.map((tensor) => [tensor.name, name(index)])));
     await writeFile(join(folder, 'config.json'), JSON.stringify(optConfig(shape)));
     await writeFile(join(folder, 'model.safetensors.index.json'), JSON.stringify({ metadata: { total_size: bytes }, weight_map: weightMap }));
     return bytes;

@@ -17,8 +17,9 @@ function asked(rows) {
   return ['## What it must show', '', ...table(['', 'asked', 'measured', 'holds'], rows.map(({ what, asked: least, measured, holds }) => [what, least, measured, HOLDS.get(holds)])), ''];
 }
 
+const FAILURES = 20;
 function failures({ failures: names = [] }) {
-  return names.map((name) => `- failed: ${name}`);
+  return [...names.slice(0, FAILURES).map((name) => `- failed: ${name}`), ...(names.length > FAILURES ? [`- and ${names.length - FAILURES} more`] : []), ...(names.length > 0 ? [''] : [])];
 }
 
 function answers(result) {

@@ -47,12 +47,13 @@ function readBeside() {
 mkdirSync(dirname(output), { recursive: true });
 mkdirSync(values.folder, { recursive: true });
 const stopping = new AbortController();
-const timer = values.seconds === undefined ? undefined : setTimeout(() => stopping.abort(), Number(values.seconds) * 1000);
+const limit = values.seconds === undefined ? Infinity : Number(values.seconds);
+const timer = limit === Infinity ? undefined : setTimeout(() => stopping.abort(), limit * 1000);
 let document;
 try {
   document = await STEPS[step]({
     library: step === 'peer' ? undefined : await import('../../dist/index.js'),
-    sizes: values.small ? SMALL : FULL, name: values.model, folder: values.folder, signal: stopping.signal, save, beside: readBeside(),
+    sizes: values.small ? SMALL : FULL, name: values.model, folder: values.folder, signal: stopping.signal, secondsLeft: () => limit - performance.now() / 1000, save, beside: readBeside(),
     python: process.env.SPILLWAY_FLEXGEN_PYTHON || 'python3', wheelFolder: fileURLToPath(new URL('../../peers/', import.meta.url)),
     ...(step === 'peer' ? {} : await findDriver()),
   });

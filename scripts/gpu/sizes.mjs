@@ -14,7 +14,7 @@ export const FULL = {
     ...FIXTURES.map((name) => ({ ...fixture(name), rows: 12 })),
     { name: 'opt-125m shape, random weights', shape: OPT_SHAPES['opt-125m'], vocabularySize: 50272, rows: 16, promptTokens: 300, newTokens: 24, gpuMemory: '1GiB', engine: { batchSize: 8, batches: 2 } },
   ],
-  streaming: { shape: OPT_SHAPES['opt-1.3b'], vocabularySize: 50272, rows: 96, batches: 4, promptTokens: 128, newTokens: 16, gpuMemory: '4GiB' },
+  streaming: { shape: OPT_SHAPES['opt-1.3b'], vocabularySize: 50272, rows: 96, batches: 4, promptTokens: 128, newTokens: 8, gpuMemory: '6GiB' },
   speed: { shapes: OPT_SHAPES, caps: { gpuBytes: 16 * GIB, cpuBytes: 200e9 }, promptTokens: 512, newTokens: 32, runSeconds: 90, profileBudget: 1 },
 };
 

@@ -13,7 +13,7 @@ const seconds = (began) => (performance.now() - began) / 1000;
 async function planRows(library, { hardware, modelPath, workload, caps, runSeconds }) {
   const shape = await library.readModelShape(modelPath);
   const choice = library.choosePolicy({
-    hardware, shape, workload, allow: { cpuAttention: [true] },
+    hardware, shape, workload, allow: { cpuAttention: [true], mostBatchSize: 256 },
     caps: { gpu: caps.gpuBytes, cpu: Math.max(1, caps.cpuBytes - process.memoryUsage.rss()) },
   });
   return rowsInTime(choice, workload.newTokens, runSeconds);
@@ -37,11 +37,11 @@ async function generate(engine, work, { signal }) {
  * @param caps gpuBytes, cpuBytes: asked for; the machine may have less
  * @param folder for the model and what spills
  * @param hardware this machine's profile, with its GPU
- * @param runSeconds about the longest that the run may take, by prediction
+ * @param runSeconds about the longest that the run may take, by prediction; less where `secondsLeft()` is less
  * @param readDriver as in driverMemory.mjs, or undefined; `before`: what it said when this process had done nothing yet
  * @returns what was measured, what was predicted of the very run, their share; the policy; how the shape was cut
  */
-export async function measureSpeed({ library, name, shape, caps: asked, folder, hardware, promptTokens = 512, newTokens = 32, runSeconds, readDriver, before, signal }) {
+export async function measureSpeed({ library, name, shape, caps: asked, folder, hardware, promptTokens = 512, newTokens = 32, runSeconds, secondsLeft = () => Infinity, readDriver, before, signal }) {
   const room = await roomOf(folder);
   const caps = capsOf(room, asked);
   const layers = layersThatFit(shape, room, caps);
@@ -54,8 +54,10 @@ export async function measureSpeed({ library, name, shape, caps: asked, folder, 
     let began = performance.now();
     await makeOptModel(modelPath, cut, signal);
     const makeSeconds = seconds(began);
-    const rows = await planRows(library, { hardware, modelPath, workload: { promptTokens, newTokens }, caps, runSeconds });
-    const sampler = readDriver && sampleDriver(readDriver, 200);
+    // Opening takes about as long as writing did, and a prediction may be off by half.
+    const within = Math.max(Math.min(runSeconds, 1), Math.min(runSeconds, (secondsLeft() - makeSeconds) / 2));
+    const rows = await planRows(library, { hardware, modelPath, workload: { promptTokens, newTokens }, caps, runSeconds: within });
+    const sampler = readDriver && sampleDriver(readDriver, 1000);
     let [stats, engine, peak] = [];
     try {
       began = performance.now();

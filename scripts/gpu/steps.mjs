@@ -48,12 +48,12 @@ export function runStreaming({ library, sizes, folder, readDriver, noDriver, sav
 }
 
 /** @returns what `measureSpeed` does, with the machine's figures; `ok`: the driver counted no more than the cap and what CUDA itself takes */
-export async function runSpeed({ library, sizes: { speed }, name, folder, readDriver, signal }) {
+export async function runSpeed({ library, sizes: { speed }, name, folder, secondsLeft, readDriver, signal }) {
   const { shapes, profileBudget, standIn, ...work } = speed;
   const before = await readDriver?.();
   // Kept in the user's cache folder, so that the next shape finds it.
   const hardware = await library.cachedProfile({ disk: folder, gpuMemory: work.caps.gpuBytes, budget: profileBudget, ...(signal && { signal }) });
-  const measured = await measureSpeed({ library, name, shape: shapes[name], folder, hardware, readDriver, before, signal, ...work });
+  const measured = await measureSpeed({ library, name, shape: shapes[name], folder, hardware, secondsLeft, readDriver, before, signal, ...work });
   return { ...measured, ...(standIn && { standIn }), hardware, ok: measured.notMeasured === undefined };
 }
 

@@ -6,7 +6,7 @@ import { uniformRows } from './tokenRows.mjs';
 /** What streams: all of it over the link; some of it from the disk first. */
 export const STREAMED = {
   'weights in memory': { weights: { gpu: 0, cpu: 1, disk: 0 }, cache: { gpu: 1, cpu: 0, disk: 0 } },
-  'weights in memory and on disk': { weights: { gpu: 0.2, cpu: 0.4, disk: 0.4 }, cache: { gpu: 1, cpu: 0, disk: 0 } },
+  'weights in memory and on disk': { weights: { gpu: 0.4, cpu: 0.4, disk: 0.2 }, cache: { gpu: 1, cpu: 0, disk: 0 } },
 };
 
 async function runOnce(engine, work, run) {

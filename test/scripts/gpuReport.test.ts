@@ -89,6 +89,9 @@ test('shapes are cut to the machine, the published policies to its memory', () =
   expect(layersThatFit(shape, { diskBytes: 50 * GIB }, caps)).toBe(38);
   expect(layersThatFit(shape, { diskBytes: 1e12 }, { gpuBytes: 0, cpuBytes: 40 * GIB })).toBe(23);
   expect(layersThatFit(shape, { diskBytes: 1e6 }, caps)).toBe(0);
+  // Where the model's files take memory, too.
+  expect(layersThatFit(shape, { diskBytes: 1e12, shared: true }, { gpuBytes: 0, cpuBytes: 40 * GIB })).toBe(23);
+  expect(layersThatFit(shape, { diskBytes: 1e12, shared: true }, { gpuBytes: 30 * GIB, cpuBytes: 40 * GIB })).toBe(30);
   expect(flexgenPolicy('opt-30b', shape, 200e9, 512, 32)).toMatchObject({ batchSize: 48, batches: 3, percent: [20, 80, 0, 100, 0, 100] });
   expect(flexgenPolicy('opt-30b', shape, 128 * GIB, 512, 32)).toMatchObject({ batchSize: 48, batches: 2 });
   expect(flexgenPolicy('opt-30b', shape, 60 * GIB, 512, 32)).toMatchObject({ batchSize: 3, batches: 1 });
@@ -139,12 +142,12 @@ describe('the report', () => {
     const { text, asked } = write({
       'kernels-ops.json': tests(0), 'kernels-ops.step.json': step, 'kernels-models.json': tests(1), 'kernels-models.step.json': { ...step, code: 1 }, 'bench.json': bench, 'bench.step.json': step,
       'speed-opt-6.7b.json': speed, 'speed-opt-6.7b.step.json': step, 'speed-opt-30b.step.json': { ...step, code: 124 }, 'peers-opt-6.7b.json': { name: 'opt-6.7b', layers: 32, tokensPerSecond: 100, policy: { batchSize: 2, batches: 1, percent: [100, 0, 100, 0, 100, 0] } },
-      'sanitizer-memcheck.step.json': { ...step, code: 9 },
+      'sanitizer-memcheck.json': { clean: false, parts: 2, of: 8 }, 'sanitizer-memcheck.step.json': { ...step, code: 9 },
     });
     const of = (what: string): object | undefined => asked.find((each) => each.what.startsWith(what));
     expect(of('kernel tests')).toMatchObject({ measured: '2 passed, 0 failed', holds: true });
     expect(of('models')).toMatchObject({ measured: '1 passed, 1 failed', holds: false });
-    expect(of('compute-sanitizer')).toMatchObject({ holds: false });
+    expect(of('compute-sanitizer')).toMatchObject({ measured: expect.stringContaining('memcheck found errors after 2 of 8 parts') as unknown, holds: false });
     expect(of('OPT-6.7B: tokens/s')).toMatchObject({ measured: '75.0% (300 of 400)', holds: false });
     expect(of('OPT-6.7B: Spillway')).toMatchObject({ measured: '3.00 times (300 and 100 tokens/s)', holds: true });
     expect(of('OPT-30B: tokens/s')).toMatchObject({ measured: 'not measured yet (stopped after 60 s)' });
