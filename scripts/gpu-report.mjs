@@ -6,7 +6,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { askedRows } from './gpu/askedRows.mjs';
-import { cublasLtRows } from './gpu/cublasLtRows.mjs';
+import { prefillProducts } from './gpu/prefillProducts.mjs';
 import { readResults } from './gpu/readResults.mjs';
 import { reportText } from './gpu/reportText.mjs';
 
@@ -28,8 +28,8 @@ function findCommit() {
 
 const [name, computeCapability, driver, memory] = deviceLine.split(',').map((part) => part.trim());
 const results = readResults(resultsFolder);
-const products = cublasLtRows(results.bench);
-const report = { date: new Date().toISOString(), commit: findCommit(), device: { name, computeCapability, driver, memory }, asked: askedRows(results, products), products, results };
+const prefill = prefillProducts(results.bench);
+const report = { date: new Date().toISOString(), commit: findCommit(), device: { name, computeCapability, driver, memory }, asked: askedRows(results, prefill), prefill, results };
 mkdirSync(folder, { recursive: true });
 const file = join(folder, `gpu-${report.date.slice(0, 10)}-${name.replace(/[^A-Za-z0-9]+/g, '-')}`);
 writeFileSync(`${file}.json`, JSON.stringify(report, null, 2) + '\n');

@@ -75,16 +75,16 @@ function peer(name, speed, flexgen) {
 }
 
 /** The least share of some of the benchmark's rows, and whose it is. */
-function kernel(what, bench, rows) {
+function kernel(what, bench, rows, why = 'the benchmark has no such row') {
   if (bench.notMeasured !== undefined) return missing(what, '70%', bench);
   const known = rows.filter(({ share }) => share > 0);
-  if (known.length === 0) return missing(what, '70%', { notMeasured: 'the benchmark has no such row' });
+  if (known.length === 0) return missing(what, '70%', { notMeasured: why });
   const [least, most] = [known.reduce((a, b) => (a.share < b.share ? a : b)), known.reduce((a, b) => (a.share > b.share ? a : b))];
   return row(what, '70%', `${percent(least.share)} (${least.name})${least === most ? '' : ` to ${percent(most.share)} (${most.name})`}`, least.share >= 0.7);
 }
 
-/** @param products of `cublasLtRows` @returns {what, asked, measured, holds?}[] */
-export function askedRows(results, products) {
+/** @param prefill of `prefillProducts` @returns {what, asked, measured, holds?}[] */
+export function askedRows(results, { products, why }) {
   const { bench } = results;
   const shares = (pattern) => (bench.results ?? []).filter(({ name }) => pattern.test(name)).map(({ name, shareOfBandwidth }) => ({ name, share: shareOfBandwidth }));
   const speeds = Object.keys(NAMES).map((name) => [name, results[`speed-${name}`], results[`peers-${name}`]]);
@@ -94,6 +94,6 @@ export function askedRows(results, products) {
     ...speeds.map(([name, speed]) => roofline(name, speed)), ...speeds.map(([name, speed, flexgen]) => peer(name, speed, flexgen)),
     kernel('decode attention as share of memory bandwidth', bench, shares(/^decode attention/)),
     kernel('fused 4-bit product of few rows as share of memory bandwidth', bench, shares(/^multiply Q4_\S+ .*rows (1|16)$/)),
-    kernel("prefill product as share of cuBLASLt's peak", bench, products.map(({ name, shareOfPeak }) => ({ name, share: shareOfPeak }))),
+    kernel("prefill product as share of cuBLASLt's peak", bench, products, why),
   ];
 }

@@ -17,6 +17,12 @@ export const PLACEMENTS = {
  * activations to 8 bits is left out by computing the expected answers in float32.
  */
 export const TOLERANCE = { default: 0.1, float32: 1e-3 };
+/** How products are computed, by the words of the report; cuBLASLt takes those of prompts of 128 tokens and more, where it is there. */
+export const VARIANTS = {
+  float32: { precision: 'float32' },
+  default: { precision: 'default' },
+  'default, cuBLASLt where it is': { precision: 'default', gpuProducts: 'auto' },
+};
 /** Rows that part at near-ties early prove little: so much of all tokens has to have been computed from the same text. */
 const LEAST_COMPARED = 0.7;
 
@@ -33,23 +39,24 @@ async function generate(library, options, rows) {
 
 /**
  * @param library spillway's exports
- * @param models name, path, vocabularySize, rows, promptTokens, newTokens, gpuMemory, and `engine`: options of Engine.open
+ * @param models name, path, vocabularySize, rows, promptTokens, newTokens, gpuMemory, `engine`: options of Engine.open, and names of `variants`
  * @param disk folder for what streams and spills
  * @param onCase told each case as it is done
  * @returns the cases: model, precision, placement, and what `compareAnswers` says, or an `error`; `ok` is whether they agree
  */
-export async function endToEnd({ library, models, disk, placements = PLACEMENTS, precisions = ['float32', 'default'], onCase = () => {} }) {
+export async function endToEnd({ library, models, disk, placements = PLACEMENTS, onCase = () => {} }) {
   const cases = [];
-  for (const { name, path, gpuMemory, engine = {}, ...lengths } of models) {
+  for (const { name, path, gpuMemory, engine = {}, variants = ['float32', 'default'], ...lengths } of models) {
     const rows = [...unequalRows(lengths)];
     const expected = await generate(library, { model: path, precision: 'float32', disk, ...engine }, rows);
-    for (const precision of precisions) {
+    for (const variant of variants) {
+      const { precision, ...products } = VARIANTS[variant];
       for (const [placement, shares] of Object.entries(placements)) {
         const began = performance.now();
-        const about = { model: name, precision, placement, tolerance: TOLERANCE[precision] };
+        const about = { model: name, precision: variant, placement, tolerance: TOLERANCE[precision] };
         let outcome;
         try {
-          outcome = compareAnswers(expected, await generate(library, { model: path, precision, disk, gpuMemory, ...engine, ...shares }, rows), TOLERANCE[precision]);
+          outcome = compareAnswers(expected, await generate(library, { model: path, precision, disk, gpuMemory, ...products, ...engine, ...shares }, rows), TOLERANCE[precision]);
         } catch (error) {
           outcome = { error: error.message };
         }

@@ -3,6 +3,7 @@ import { shapeWords } from './askedRows.mjs';
 
 const percent = (share) => (share === undefined ? '' : `${(100 * share).toFixed(1)}%`);
 const number = (value, digits = 3) => (value === undefined ? '' : value.toPrecision(digits));
+const tera = (operations) => (operations === undefined ? '' : number(operations / 1e12));
 const gib = (bytes) => (bytes === undefined ? '' : `${(bytes / 2 ** 30).toFixed(1)} GiB`);
 const cell = (text) => String(text ?? '').replaceAll('|', '\\|').replaceAll('\n', ' ');
 
@@ -83,21 +84,20 @@ function peers(results) {
   return ['## FlexGen, with its published policies as far as they fit', '', ...table(['shape', 'policy (wG wC cG cC hG hC)', 'tokens/s', 'prefill s', 'decode s', 'GPU memory', ''], lines), ''];
 }
 
-function kernels({ bench }, products) {
+function kernels({ bench }, { products, why }) {
   if (bench.results === undefined) return [];
   const own = bench.results.filter(({ bytesPerSecond }) => bytesPerSecond !== undefined);
   return [
     '## Kernels', '',
     `A copy within the device's memory reaches ${(bench.copyBytesPerSecond / 1e9).toFixed(0)} GB/s (read and written).`, '',
     ...table(['kernel', 'µs', 'GB/s', 'share of the copy'], own.map((row) => [row.name, (row.seconds * 1e6).toFixed(1), (row.bytesPerSecond / 1e9).toFixed(0), percent(row.shareOfBandwidth)]), 3), '',
-    ...(products.length === 0 ? ['Products beside cuBLASLt: not measured yet.', ''] : table(['product', 'cuBLASLt TFLOP/s', 'own TFLOP/s', 'share'],
-      products.map((row) => [row.name, number(row.cublasLtFlopsPerSecond && row.cublasLtFlopsPerSecond / 1e12), number(row.ownFlopsPerSecond && row.ownFlopsPerSecond / 1e12), percent(row.shareOfPeak)]), 3)),
-    '',
+    `Products of prompts, TFLOP/s, and the share of the faster of the backend's two in what cuBLASLt reaches with halves that are ready${why === undefined ? '' : ` (not measured yet: ${why})`}:`, '',
+    ...table(['product', 'own kernel', 'through cuBLASLt', 'cuBLASLt itself', 'share'], products.map(({ name, own, library, peak, share }) => [name, tera(own), tera(library), tera(peak), percent(share)]), 4), '',
   ];
 }
 
-/** @param report device, date, commit, asked, products, results */
-export function reportText({ device, date, commit, asked: rows, products, results }) {
+/** @param report device, date, commit, asked, prefill, results */
+export function reportText({ device, date, commit, asked: rows, prefill, results }) {
   const troubles = Object.entries(results).flatMap(([name, { step, notMeasured, trouble }]) => (step?.code > 0 || trouble ? [`- ${name}: ${trouble ?? notMeasured ?? `exit ${step.code}`}`] : []));
   return [
     `# The CUDA backend on ${device.name}`, '',
@@ -105,6 +105,6 @@ export function reportText({ device, date, commit, asked: rows, products, result
     ...asked(rows),
     ...(troubles.length > 0 ? ['Steps that did not end well:', '', ...troubles, ''] : []),
     ...failures(results['kernels-ops']), ...failures(results['kernels-models']),
-    ...answers(results['end-to-end-answers']), ...streaming(results['end-to-end-streaming']), ...speed(results), ...peers(results), ...kernels(results, products),
+    ...answers(results['end-to-end-answers']), ...streaming(results['end-to-end-streaming']), ...speed(results), ...peers(results), ...kernels(results, prefill),
   ].join('\n').replace(/\n{3,}/g, '\n\n').trimEnd() + '\n';
 }

@@ -62,7 +62,7 @@ export async function measureSpeed({ library, name, shape, caps: asked, folder, 
     try {
       began = performance.now();
       engine = await library.Engine.open({
-        model: modelPath, hardware, learn: false, gpuMemory: caps.gpuBytes, cpuMemory: caps.cpuBytes, disk: scratch, expectedRows: { promptTokens, newTokens, rows }, ...(signal && { signal }),
+        model: modelPath, hardware, learn: false, gpuMemory: caps.gpuBytes, gpuProducts: 'auto', cpuMemory: caps.cpuBytes, disk: scratch, expectedRows: { promptTokens, newTokens, rows }, ...(signal && { signal }),
       });
       const work = { rows, promptTokens, newTokens, vocabularySize: wholeShape(shape).vocabularySize };
       stats = await generate(engine, work, { signal });

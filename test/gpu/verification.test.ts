@@ -63,16 +63,16 @@ test('a model of random weights is one that can be read, and its weights are as 
 
 describe('the steps of the verification', () => {
   test('answers in every placement are those of the processor', async () => {
-    const model = { name: 'tiny', path, vocabularySize: 128, rows: 4, promptTokens: 70, newTokens: 4, gpuMemory: '16MiB', engine: { batchSize: 2, batches: 2 } };
-    const cases = await endToEnd({ library, models: [model], disk: folder, precisions: ['float32'] });
+    const model = { name: 'tiny', path, vocabularySize: 128, rows: 4, promptTokens: 70, newTokens: 4, gpuMemory: '16MiB', engine: { batchSize: 2, batches: 2 }, variants: ['float32'] };
+    const cases = await endToEnd({ library, models: [model], disk: folder });
     expect(cases.map(({ placement }) => placement)).toEqual(Object.keys(PLACEMENTS));
     for (const each of cases) expect(each).toMatchObject({ ok: true, equal: 4, wrong: [] });
     expect(Math.min(...cases.map(({ compared }) => compared))).toBeGreaterThan(4);
   });
 
   test('a GPU that cannot do it is a case that does not agree, and the others go on', async () => {
-    const model = { name: 'tiny', path, vocabularySize: 128, rows: 1, promptTokens: 4, newTokens: 2, gpuMemory: '1KiB' };
-    const [found] = await endToEnd({ library, models: [model], disk: folder, precisions: ['float32'], placements: { there: { weights: { gpu: 1, cpu: 0, disk: 0 } } } });
+    const model = { name: 'tiny', path, vocabularySize: 128, rows: 1, promptTokens: 4, newTokens: 2, gpuMemory: '1KiB', variants: ['float32'] };
+    const [found] = await endToEnd({ library, models: [model], disk: folder, placements: { there: { weights: { gpu: 1, cpu: 0, disk: 0 } } } });
     expect(found).toMatchObject({ ok: false, error: expect.stringContaining('--gpu-memory') as unknown });
   });
 

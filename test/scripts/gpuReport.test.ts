@@ -26,7 +26,7 @@ const { againstCap, readDriver } = await load<{
 const { flexgenPolicy } = await load<{ flexgenPolicy(name: string, shape: object, cpuBytes: number, prompt: number, generated: number): { batchSize: number; batches: number } | undefined }>('flexgen.mjs');
 const { layersThatFit } = await load<{ layersThatFit(shape: object, room: object, caps: object): number }>('fitToMachine.mjs');
 const { OPT_SHAPES, optBytes } = await load<{ OPT_SHAPES: Record<string, object>; optBytes(shape: object): { total: number; cacheToken: number } }>('optShapes.mjs');
-const { cublasLtRows } = await load<{ cublasLtRows(bench: object): { name: string; shareOfPeak?: number }[] }>('cublasLtRows.mjs');
+const { prefillProducts } = await load<{ prefillProducts(bench: object): { products: { share?: number }[]; why?: string } }>('prefillProducts.mjs');
 const { halfBits } = await load<{ halfBits(value: number): number }>('makeOptModel.mjs');
 
 const GIB = 2 ** 30;
@@ -102,13 +102,13 @@ test.each([[1, 0x3c00], [-2, 0xc000], [0.5, 0x3800], [0.1, 0x2e66], [6e-5, 0], [
   expect(halfBits(value)).toBe(bits);
 });
 
-test('products beside those of cuBLASLt', () => {
-  const results = [
-    { name: 'multiply F16 4096x4096, rows 1024', seconds: 2e-3, flopsPerSecond: 1e14 }, { name: 'cuBLASLt F16 4096x4096, rows 1024', seconds: 1e-3, flopsPerSecond: 2e14 },
-    { name: 'cuBLASLt F16 4096x4096, rows 256', seconds: 1e-3 },
-  ];
-  expect(cublasLtRows({ results }).map(({ shareOfPeak }) => shareOfPeak)).toEqual([0.5, undefined]);
-  expect(cublasLtRows({})).toEqual([]);
+test("products beside cuBLASLt's", () => {
+  const product = (own: number | null, library: number | null, peak: number | null): object => ({ name: 'p', ownOperationsPerSecond: own, cublasLtOperationsPerSecond: library, cublasLtPeakOperationsPerSecond: peak });
+  const { products, why } = prefillProducts({ cublasLt: '/lib', prefillProducts: [product(1e14, 3e14, 4e14), product(3e14, null, 4e14), product(1e14, null, null)] });
+  expect(products.map(({ share }) => share)).toEqual([0.75, 0.75, undefined]);
+  expect(why).toBeUndefined();
+  expect(prefillProducts({ cublasLt: 'no such file', prefillProducts: [product(1e14, null, null)] })).toMatchObject({ why: 'no such file' });
+  expect(prefillProducts({})).toEqual({ products: [], why: 'the benchmark has no such row' });
 });
 
 describe('the report', () => {
@@ -138,7 +138,7 @@ describe('the report', () => {
     const step = { code: 0, seconds: 1, limit: 60 };
     const tests = (failed: number): object => ({ testsuites: [{ testsuite: [{ classname: 'A', name: 'good', result: 'COMPLETED' }, { classname: 'A', name: 'other', result: 'COMPLETED', ...(failed > 0 && { failures: [{}] }) }] }] });
     const speed = { name: 'opt-6.7b', layers: 32, layersOfModel: 32, caps: { gpuBytes: 16 * GIB, cpuBytes: 100 * GIB }, tokensPerSecond: 300, predictedTokensPerSecond: 400, shareOfPredicted: 0.75, policy: {} };
-    const bench = { copyBytesPerSecond: 3e12, results: [{ name: 'decode attention, heads 32/32', seconds: 1e-3, bytesPerSecond: 2.4e12, shareOfBandwidth: 0.8 }, { name: 'multiply Q4_0 4096x4096, rows 1', seconds: 1e-3, bytesPerSecond: 1e12, shareOfBandwidth: 0.3 }] };
+    const bench = { copyBytesPerSecond: 3e12, results: [{ name: 'decode attention, heads 32/32', seconds: 1e-3, bytesPerSecond: 2.4e12, shareOfBandwidth: 0.8 }, { name: 'multiply Q4_0 4096x4096, rows 1', seconds: 1e-3, bytesPerSecond: 1e12, shareOfBandwidth: 0.3 }], cublasLt: 'no such library', prefillProducts: [{ name: 'prefill product F16', ownOperationsPerSecond: 2e14, cublasLtOperationsPerSecond: null, cublasLtPeakOperationsPerSecond: null }] };
     const { text, asked } = write({
       'kernels-ops.json': tests(0), 'kernels-ops.step.json': step, 'kernels-models.json': tests(1), 'kernels-models.step.json': { ...step, code: 1 }, 'bench.json': bench, 'bench.step.json': step,
       'speed-opt-6.7b.json': speed, 'speed-opt-6.7b.step.json': step, 'speed-opt-30b.step.json': { ...step, code: 124 }, 'peers-opt-6.7b.json': { name: 'opt-6.7b', layers: 32, tokensPerSecond: 100, policy: { batchSize: 2, batches: 1, percent: [100, 0, 100, 0, 100, 0] } },
@@ -153,6 +153,7 @@ describe('the report', () => {
     expect(of('OPT-30B: tokens/s')).toMatchObject({ measured: 'not measured yet (stopped after 60 s)' });
     expect(of('decode attention')).toMatchObject({ holds: true });
     expect(of('fused 4-bit')).toMatchObject({ holds: false });
+    expect(of('prefill product')).toMatchObject({ measured: 'not measured yet (no such library)' });
     for (const words of ['- failed: A.other', '- kernels-models: exit 1', '- speed-opt-30b: stopped after 60 s', '| OPT-6.7B |']) expect(text).toContain(words);
   });
 });
