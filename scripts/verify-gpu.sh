@@ -8,7 +8,7 @@
 #   peers        FlexGen on the torch that is there, under the same caps
 #   scripts/verify-gpu.sh [--only PART,PART] [--disk FOLDER] [--results FOLDER] [--report FOLDER] [BUILD_FOLDER]
 # --only: these parts, or single steps of them by name (speed-opt-30b). What other calls found stays in --results (default BUILD_FOLDER/verify) and is in the report.
-# --disk: models of tens of gigabytes are made there, and removed (default: the results' folder). --report: instead of bench/results. BUILD_FOLDER: default native/build-gpu.
+# --disk: models of tens of gigabytes are made in a folder there, which is removed (default: the results' folder). --report: instead of bench/results. BUILD_FOLDER: default native/build-gpu.
 # Needs an NVIDIA driver, node, npm's packages, cmake, a C++ compiler, GoogleTest, and nvcc: in PATH, in CUDACXX, or in the folder that SPILLWAY_CUDA_TOOLKIT names.
 # In a bundle (scripts/bundle-gpu-check.sh) it needs the driver alone: what would be built is there. SPILLWAY_FLEXGEN_PYTHON: a Python that has torch and FlexGen.
 # Each step has a time limit; all of them together take 25 minutes at most, building apart (SPILLWAY_VERIFY_PATIENCE=3: three times as long). A step that fails or
@@ -16,24 +16,31 @@
 # Exits with 1 if a step failed; without a GPU it writes nothing and exits with 2.
 # SPILLWAY_VERIFY_EMULATED names an addon on the emulated device: what needs the engine runs on it, as small as can be, to try these scripts without a GPU.
 set -euo pipefail
+here=$PWD
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 only='' disk='' results='' report=bench/results build=native/build-gpu node=node
 while (($# > 0)); do
   case $1 in
     --only | --disk | --results | --report)
       (($# > 1)) || { echo "$1: found nothing behind it" >&2; exit 1; }
-      printf -v "${1#--}" %s "$2"
+      if [[ $1 == --only ]]; then only=$2; else printf -v "${1#--}" %s "$(cd "$here" && realpath -m "$2")"; fi
       shift 2 ;;
     -*) echo "found $1, expected --only, --disk, --results or --report" >&2; exit 1 ;;
-    *) build=$1; shift ;;
+    *) build=$(cd "$here" && realpath -m "$1"); shift ;;
   esac
 done
 build=$(realpath -m "$build")
 bundled=''
 if [[ -x prebuilt/node ]]; then bundled=yes build=$PWD/prebuilt node=$PWD/prebuilt/node; fi
-emulated=${SPILLWAY_VERIFY_EMULATED:-} patience=${SPILLWAY_VERIFY_PATIENCE:-1}
-results=$(realpath -m "${results:-$build/verify}") report=$(realpath -m "$report")
-disk=$(realpath -m "${disk:-$results}")
+emulated=${SPILLWAY_VERIFY_EMULATED:+$(cd "$here" && realpath -m "$SPILLWAY_VERIFY_EMULATED")} patience=${SPILLWAY_VERIFY_PATIENCE:-1}
+results=${results:-$build/verify} report=$(realpath -m "$report")
+disk=${disk:-$results}
+
+steps=(kernels-ops kernels-models bench sanitizer-memcheck sanitizer-racecheck sanitizer-synccheck end-to-end-answers end-to-end-streaming speed-opt-6.7b speed-opt-30b peers-opt-6.7b peers-opt-30b)
+IFS=, read -ra parts <<< "$only"
+for part in ${parts[@]+"${parts[@]}"}; do
+  [[ " ${steps[*]} " == *" $part"[\ -]* ]] || { echo "--only: found $part, expected some of: ${steps[*]}, or what they begin with" >&2; exit 1; }
+done
 
 if [[ -n $emulated ]]; then
   device='emulated GPU, 0.0, none, 1024 MiB'
@@ -52,12 +59,8 @@ if [[ -e $results/about && $(< "$results/about") != "$about" ]]; then
   exit 1
 fi
 echo "$about" > "$results/about"
-
-steps=(kernels-ops kernels-models bench sanitizer-memcheck sanitizer-racecheck sanitizer-synccheck end-to-end-answers end-to-end-streaming speed-opt-6.7b speed-opt-30b peers-opt-6.7b peers-opt-30b)
-IFS=, read -ra parts <<< "$only"
-for part in ${parts[@]+"${parts[@]}"}; do
-  [[ " ${steps[*]} " == *" $part"[\ -]* ]] || { echo "--only: found $part, expected some of: ${steps[*]}, or what they begin with" >&2; exit 1; }
-done
+scratch=$(mktemp -d "$disk/spillway-verify-XXXXXX")
+trap 'rm -rf "$scratch"' EXIT
 
 # Whether a step is among the parts that are wanted.
 wanted() {
@@ -76,6 +79,8 @@ step() {
   wanted "$name" || return 0
   echo "=== $name"
   timeout --kill-after=15 "$limit" "$@" > "$log" 2>&1 < /dev/null || code=$?
+  # What was stopped has left its model.
+  rm -rf "${scratch:?}"/*
   tail -n 3 "$log"
   ((code == 0)) || { failed=1; echo "--- $name: $( ((code == 124 || code == 137)) && echo "stopped after its $limit s" || echo "exit $code"); $log" >&2; }
   printf '{"name": "%s", "code": %d, "seconds": %d, "limit": %d, "date": "%s"}\n' "$name" "$code" $((SECONDS - began)) "$limit" "$(date -u +%FT%TZ)" > "$results/$name.step.json"
@@ -126,7 +131,7 @@ else
 fi
 
 run=("$node" scripts/gpu/run.mjs)
-options=(--folder "$disk" ${emulated:+--small})
+options=(--folder "$scratch" ${emulated:+--small})
 step end-to-end-answers 150 "${run[@]}" end-to-end "$(fresh end-to-end-answers end-to-end-answers.json)" "${options[@]}"
 step end-to-end-streaming 100 "${run[@]}" streaming "$(fresh end-to-end-streaming end-to-end-streaming.json)" "${options[@]}"
 step speed-opt-6.7b 180 "${run[@]}" speed "$(fresh speed-opt-6.7b speed-opt-6.7b.json)" "${options[@]}" --model opt-6.7b --seconds $((170 * patience))

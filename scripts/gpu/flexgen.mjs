@@ -15,11 +15,17 @@ const COPY_BYTES = 8 * 2 ** 30;
 /** Python, torch, and what its weights take while they are made. */
 const MARGIN_BYTES = 4 * 2 ** 30;
 
+/** Its weights are pinned, and torch pins powers of two: what a matrix of the model takes of what it needs. */
+function pinnedRounding({ hiddenSize }) {
+  const bytes = 2 * hiddenSize ** 2;
+  return 2 ** Math.ceil(Math.log2(bytes)) / bytes;
+}
+
 /** Processor memory that it takes with a policy. */
 export function flexgenMemory(shape, { batchSize, batches, percent }, promptTokens, newTokens) {
   const { total, cacheToken } = optBytes(shape);
   const cache = (batchSize * batches * (promptTokens + newTokens) * cacheToken * percent[3]) / 100;
-  return COPY_BYTES + MARGIN_BYTES + (total * percent[1]) / 100 + cache;
+  return COPY_BYTES + MARGIN_BYTES + (pinnedRounding(shape) * total * percent[1]) / 100 + cache;
 }
 
 /** The published policy, with fewer batches, then smaller ones, until it fits; undefined where none does. */

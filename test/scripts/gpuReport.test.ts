@@ -93,9 +93,9 @@ test('shapes are cut to the machine, the published policies to its memory', () =
   expect(layersThatFit(shape, { diskBytes: 1e12, shared: true }, { gpuBytes: 0, cpuBytes: 40 * GIB })).toBe(23);
   expect(layersThatFit(shape, { diskBytes: 1e12, shared: true }, { gpuBytes: 30 * GIB, cpuBytes: 40 * GIB })).toBe(30);
   expect(flexgenPolicy('opt-30b', shape, 200e9, 512, 32)).toMatchObject({ batchSize: 48, batches: 3, percent: [20, 80, 0, 100, 0, 100] });
-  expect(flexgenPolicy('opt-30b', shape, 128 * GIB, 512, 32)).toMatchObject({ batchSize: 48, batches: 2 });
-  expect(flexgenPolicy('opt-30b', shape, 60 * GIB, 512, 32)).toMatchObject({ batchSize: 3, batches: 1 });
-  expect(flexgenPolicy('opt-30b', shape, 40 * GIB, 512, 32)).toBeUndefined();
+  expect(flexgenPolicy('opt-30b', shape, 140 * GIB, 512, 32)).toMatchObject({ batchSize: 48, batches: 2 });
+  expect(flexgenPolicy('opt-30b', shape, 75 * GIB, 512, 32)).toMatchObject({ batchSize: 6, batches: 1 });
+  expect(flexgenPolicy('opt-30b', shape, 70 * GIB, 512, 32)).toBeUndefined();
 });
 
 test.each([[1, 0x3c00], [-2, 0xc000], [0.5, 0x3800], [0.1, 0x2e66], [6e-5, 0], [0, 0]])('%d as a half', (value, bits) => {
