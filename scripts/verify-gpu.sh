@@ -84,7 +84,10 @@ step() {
   tail -n 3 "$log"
   ((code == 0)) || { failed=1; echo "--- $name: $( ((code == 124 || code == 137)) && echo "stopped after its $limit s" || echo "exit $code"); $log" >&2; }
   printf '{"name": "%s", "code": %d, "seconds": %d, "limit": %d, "date": "%s"}\n' "$name" "$code" $((SECONDS - began)) "$limit" "$(date -u +%FT%TZ)" > "$results/$name.step.json"
+  # What is known so far, should this be stopped as a whole.
+  write_report > /dev/null
 }
+write_report() { "$node" scripts/gpu-report.mjs "$device" "$results" "$report"; }
 # skip NAME REASON: notes why a step does not run.
 skip() {
   wanted "$1" || return 0
@@ -139,5 +142,5 @@ step speed-opt-30b 330 "${run[@]}" speed "$(fresh speed-opt-30b speed-opt-30b.js
 step peers-opt-6.7b 80 "${run[@]}" peer "$(fresh peers-opt-6.7b peers-opt-6.7b.json)" "${options[@]}" --model opt-6.7b --beside "$results/speed-opt-6.7b.json" --seconds $((70 * patience))
 step peers-opt-30b 180 "${run[@]}" peer "$(fresh peers-opt-30b peers-opt-30b.json)" "${options[@]}" --model opt-30b --beside "$results/speed-opt-30b.json" --seconds $((170 * patience))
 
-"$node" scripts/gpu-report.mjs "$device" "$results" "$report"
+write_report
 exit "$failed"

@@ -32,7 +32,13 @@ export function layersThatFit(shape, { diskBytes, shared = false }, { gpuBytes, 
   return Math.max(0, Math.min(shape.layers, Math.floor(Math.min(onDisk, inMemory))));
 }
 
-/** Rows of one block, or as many as are generated in the time there is by the plan's own word; 1 at least. */
-export function rowsInTime({ policy, predicted }, newTokens, seconds) {
-  return Math.max(1, Math.min(policy.batchSize * policy.batches, Math.floor((predicted.tokensPerSecond * seconds) / newTokens)));
+/**
+ * Rows that are generated in `wanted` seconds by the plan's own word, in whole blocks; one block where it takes longer, and a part of one where it takes more than
+ * `most` seconds. 1 at least.
+ */
+export function rowsInTime({ policy, predicted }, newTokens, wanted, most) {
+  const block = policy.batchSize * policy.batches;
+  const within = (seconds) => Math.floor((predicted.tokensPerSecond * seconds) / newTokens);
+  if (within(most) < block) return Math.max(1, within(most));
+  return Math.max(1, Math.floor(within(Math.min(wanted, most)) / block)) * block;
 }

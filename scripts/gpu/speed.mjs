@@ -10,13 +10,13 @@ import { uniformRows } from './tokenRows.mjs';
 const seconds = (began) => (performance.now() - began) / 1000;
 
 /** The block that is best for many rows, before the model is opened; then the rows that are run. */
-async function planRows(library, { hardware, modelPath, workload, caps, runSeconds }) {
+async function planRows(library, { hardware, modelPath, workload, caps, wantedSeconds, mostSeconds }) {
   const shape = await library.readModelShape(modelPath);
   const choice = library.choosePolicy({
     hardware, shape, workload, allow: { cpuAttention: [true], mostBatchSize: 256 },
     caps: { gpu: caps.gpuBytes, cpu: Math.max(1, caps.cpuBytes - process.memoryUsage.rss()) },
   });
-  return rowsInTime(choice, workload.newTokens, runSeconds);
+  return rowsInTime(choice, workload.newTokens, wantedSeconds, mostSeconds);
 }
 
 async function generate(engine, work, { signal }) {
@@ -32,16 +32,16 @@ async function generate(engine, work, { signal }) {
 }
 
 /**
- * Makes a model of the shape, or of as many of its layers as there is room for, plans, generates one block of rows, removes the model.
+ * Makes a model of the shape, or of as many of its layers as there is room for, plans, generates some blocks of rows, removes the model.
  * @param shape as in optShapes.mjs
  * @param caps gpuBytes, cpuBytes: asked for; the machine may have less
  * @param folder for the model and what spills
  * @param hardware this machine's profile, with its GPU
- * @param runSeconds about the longest that the run may take, by prediction; less where `secondsLeft()` is less
+ * @param wantedSeconds how long the run should take by prediction, and `mostSeconds` at most; less where `secondsLeft()` is less
  * @param readDriver as in driverMemory.mjs, or undefined; `before`: what it said when this process had done nothing yet
  * @returns what was measured, what was predicted of the very run, their share; the policy; how the shape was cut
  */
-export async function measureSpeed({ library, name, shape, caps: asked, folder, hardware, promptTokens = 512, newTokens = 32, runSeconds, secondsLeft = () => Infinity, readDriver, before, signal }) {
+export async function measureSpeed({ library, name, shape, caps: asked, folder, hardware, promptTokens = 512, newTokens = 32, wantedSeconds, mostSeconds = Infinity, secondsLeft = () => Infinity, readDriver, before, signal }) {
   const room = await roomOf(folder);
   const caps = capsOf(room, asked);
   const layers = layersThatFit(shape, room, caps);
@@ -55,8 +55,8 @@ export async function measureSpeed({ library, name, shape, caps: asked, folder, 
     await makeOptModel(modelPath, cut, signal);
     const makeSeconds = seconds(began);
     // Opening takes about as long as writing did, and a prediction may be off by half.
-    const within = Math.max(Math.min(runSeconds, 1), Math.min(runSeconds, (secondsLeft() - makeSeconds) / 2));
-    const rows = await planRows(library, { hardware, modelPath, workload: { promptTokens, newTokens }, caps, runSeconds: within });
+    const most = Math.min(mostSeconds, Math.max(1, (secondsLeft() - makeSeconds) / 2));
+    const rows = await planRows(library, { hardware, modelPath, workload: { promptTokens, newTokens }, caps, wantedSeconds, mostSeconds: most });
     const sampler = readDriver && sampleDriver(readDriver, 1000);
     let [stats, engine, peak] = [];
     try {

@@ -24,7 +24,10 @@ const { againstCap, readDriver } = await load<{
   readDriver(command: string, pid: number): Promise<object>;
 }>('driverMemory.mjs');
 const { flexgenPolicy } = await load<{ flexgenPolicy(name: string, shape: object, cpuBytes: number, prompt: number, generated: number): { batchSize: number; batches: number } | undefined }>('flexgen.mjs');
-const { layersThatFit } = await load<{ layersThatFit(shape: object, room: object, caps: object): number }>('fitToMachine.mjs');
+const { layersThatFit, rowsInTime } = await load<{
+  layersThatFit(shape: object, room: object, caps: object): number;
+  rowsInTime(plan: object, newTokens: number, wanted: number, most: number): number;
+}>('fitToMachine.mjs');
 const { OPT_SHAPES, optBytes } = await load<{ OPT_SHAPES: Record<string, object>; optBytes(shape: object): { total: number; cacheToken: number } }>('optShapes.mjs');
 const { prefillProducts } = await load<{ prefillProducts(bench: object): { products: { share?: number }[]; why?: string } }>('prefillProducts.mjs');
 const { halfBits } = await load<{ halfBits(value: number): number }>('makeOptModel.mjs');
@@ -96,6 +99,16 @@ test('shapes are cut to the machine, the published policies to its memory', () =
   expect(flexgenPolicy('opt-30b', shape, 140 * GIB, 512, 32)).toMatchObject({ batchSize: 48, batches: 2 });
   expect(flexgenPolicy('opt-30b', shape, 75 * GIB, 512, 32)).toMatchObject({ batchSize: 6, batches: 1 });
   expect(flexgenPolicy('opt-30b', shape, 70 * GIB, 512, 32)).toBeUndefined();
+});
+
+test('rows are whole blocks where there is time', () => {
+  const plan = { policy: { batchSize: 10, batches: 2 }, predicted: { tokensPerSecond: 32 } };
+  // A row a second.
+  expect(rowsInTime(plan, 32, 70, Infinity)).toBe(60);
+  expect(rowsInTime(plan, 32, 70, 50)).toBe(40);
+  expect(rowsInTime(plan, 32, 5, 50)).toBe(20);
+  expect(rowsInTime(plan, 32, 5, 15)).toBe(15);
+  expect(rowsInTime(plan, 32, 5, 0.1)).toBe(1);
 });
 
 test.each([[1, 0x3c00], [-2, 0xc000], [0.5, 0x3800], [0.1, 0x2e66], [6e-5, 0], [0, 0]])('%d as a half', (value, bits) => {
