@@ -41,6 +41,10 @@ class CudaModel : public GpuModel {
   GpuPass passOf(const Batch& batch, Activations& activations, Scratch& scratch, Scratch& host, Link* link) const;
   void reserveLinks();
   void reserveConstants();
+  // Matrices that cuBLASLt may multiply, where it is wanted: visit(matrix).
+  template <typename Visit>
+  void forProducts(Visit visit) const;
+  void openLibrary();
 
   const GpuParts parts_;
   const DecoderSpec& spec_;
@@ -60,6 +64,7 @@ class CudaModel : public GpuModel {
   StreamsDone done_;
   std::mutex upMutex_, downMutex_;  // stores and peers have queues of their own
   std::optional<Link> computeLink_, weightLink_, upLink_, downLink_;
+  std::unique_ptr<cuda::CublasLtProducts> libraryProducts_;
 };
 
 }  // namespace spillway
