@@ -276,6 +276,10 @@ describe('with a GPU', () => {
     expect(refused({ gpuMemory: '1GiB', device: 'cpu' })).toThrow('beside device "cpu"');
     expect(refused({ device: 'cuda' })).toThrow('device: found "cuda" without gpuMemory');
     expect(refused({ gpuMemory: 'much' })).toThrow(UsageError);
+    expect(refused({ gpuProducts: 'cublaslt', gpuMemory: 0 })).toThrow('gpuProducts: found "cublaslt" without gpuMemory');
+    expect(refused({ gpuMemory: '1GiB', gpuProducts: 'cublas' as 'cublaslt' })).toThrow('gpuProducts: found "cublas", expected one of own, cublaslt, auto');
+    expect(settled({}).gpu?.products).toBe('own');
+    expect(settled({ gpuProducts: 'auto' }).gpu?.products).toBe('auto');
     expect(refused({ weights: { gpu: 0.5, cpu: 0.5, disk: 0 } })).toThrow('weights: found gpu 0.5, expected 0 without gpuMemory');
     const gpuMemory = '1GiB';
     expect(refused({ gpuMemory, cache: { gpu: 0.5, cpu: 0.6, disk: 0 } })).toThrow('expected shares gpu, cpu and disk that sum to 1');
