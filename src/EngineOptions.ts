@@ -40,7 +40,8 @@ export interface EngineOptions {
   readonly hardware?: HardwareProfile | 'this';
   /**
    * Whether predictions on this machine are corrected by what earlier runs took, and this engine's runs correct those of later ones; kept beside the machine's
-   * profile. Nothing is learned by a `hardware` that is given, nor with policy `default`. Default true.
+   * profile. Nothing is learned by a `hardware` that is given, with policy `default`, or with other `gpuProducts` than
+   * `own`. Default true.
    */
   readonly learn?: boolean;
   /** The rows that are to come, or a way to find out, called with the model's tokenizer. Default, also where it finds nothing: many, of 384 and 128 tokens. */

@@ -224,6 +224,10 @@ describe('with a GPU', () => {
     expect(plan).toMatchObject({ origin: 'auto', predicted: { fits: true } });
     expect(learning?.options.gpuMemory).toBe(2 * 2 ** 30);
     expect(learning?.profile.gpu).toEqual(T4.gpu);
+    const library = await plannedHere({ batchSize: 16, batches: 2, gpuProducts: 'cublaslt' }, () => Promise.resolve({ ...there, corrections: { 'link.up': 0.2 } }));
+    expect(library.learning).toBeUndefined();
+    expect(library.request?.hardware.corrections).toBeUndefined();
+    expect(library.request?.hardware.memory.gpuBytes).toBe(2 * 2 ** 30 - 96 * 2 ** 20);
   });
 
   test('a profile of another GPU is refused', async () => {

@@ -13,7 +13,11 @@ namespace {
 using cublaslt::Functions;
 
 constexpr size_t kOldest = 11, kNewest = 13;  // major versions
+#if defined(__CUDACC__)
 constexpr const char* kVariable = "SPILLWAY_CUBLASLT";
+#else
+constexpr const char* kVariable = "SPILLWAY_EMULATED_CUBLASLT";  // the real one cannot work in emulated streams
+#endif
 
 #if defined(__CUDACC__)
 // The wheels' folders: nvidia/cublas/lib, since CUDA 13 nvidia/cu13/lib.

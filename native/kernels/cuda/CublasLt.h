@@ -63,7 +63,7 @@ class CublasLt {
  public:
   // For the device that the calling thread works with. The first that works of: the file that SPILLWAY_CUBLASLT names, and no other, if that is set; else what the
   // system finds as libcublasLt.so.13, .12 or .11; else the one of a Python wheel (nvidia-cublas, nvidia-cublas-cu12) in the active environment, the user's or the system's
-  // packages. (The emulation takes SPILLWAY_CUBLASLT alone.) Null where there is none, with the reason in `whyNot`, one line; throws nothing for want of it.
+  // packages. (The emulation takes the file that SPILLWAY_EMULATED_CUBLASLT names and no other.) Null where there is none, with the reason in `whyNot`, one line; throws nothing for want of it.
   static std::shared_ptr<const CublasLt> open(std::string& whyNot);
   ~CublasLt() { call.destroy(handle); }
   CublasLt(const CublasLt&) = delete;

@@ -56,6 +56,7 @@ class CudaModel : public GpuModel {
 
   // In order of their making; they go in the opposite one.
   std::shared_ptr<Device> device_;
+  std::unique_ptr<cuda::CublasLtProducts> libraryProducts_;  // when it goes no stream works for it any more
   std::optional<cuda::MemoryPool> pinned_;
   Device::Piece weightMemory_, bufferMemory_, cacheMemory_, scratchMemory_, constantMemory_;
   Arena hostScratch_;
@@ -64,7 +65,6 @@ class CudaModel : public GpuModel {
   StreamsDone done_;
   std::mutex upMutex_, downMutex_;  // stores and peers have queues of their own
   std::optional<Link> computeLink_, weightLink_, upLink_, downLink_;
-  std::unique_ptr<cuda::CublasLtProducts> libraryProducts_;
 };
 
 }  // namespace spillway

@@ -47,10 +47,10 @@ std::unique_ptr<CublasLtProducts> opened() {
 }
 
 TEST(CublasLtFile, IsUsedOnlyIfAllOfItIsThereAndTheReasonIsSaid) {
-  EXPECT_NE(reason().find("SPILLWAY_CUBLASLT"), std::string::npos);
-  setenv("SPILLWAY_CUBLASLT", "/nowhere/libcublasLt.so.12", 1);
+  EXPECT_NE(reason().find("SPILLWAY_EMULATED_CUBLASLT"), std::string::npos);
+  setenv("SPILLWAY_EMULATED_CUBLASLT", "/nowhere/libcublasLt.so.12", 1);
   EXPECT_NE(reason().find("/nowhere/libcublasLt.so.12"), std::string::npos);
-  setenv("SPILLWAY_CUBLASLT", "libm.so.6", 1);
+  setenv("SPILLWAY_EMULATED_CUBLASLT", "libm.so.6", 1);
   EXPECT_EQ(reason(), "libm.so.6: found no function cublasLtGetVersion");
   const fake::Library library;
   for (const size_t version : {11601, 12103, 111103, 120805, 130401}) {  // of CUDA 11 in either way of counting

@@ -36,7 +36,7 @@ struct Control {
   int used = -1;
 };
 
-// Opened under the variable's name while one of these lives.
+// Found by whoever asks for cuBLASLt while one of these lives.
 class Library {
  public:
   explicit Library(const char* path = SPILLWAY_FAKE_CUBLASLT) : file_(dlopen(path, RTLD_NOW | RTLD_LOCAL)) {
@@ -61,9 +61,9 @@ class Library {
             new std::function<void()>(task));
       };
     }
-    setenv("SPILLWAY_CUBLASLT", path, 1);
+    setenv("SPILLWAY_EMULATED_CUBLASLT", path, 1);
   }
-  ~Library() { unsetenv("SPILLWAY_CUBLASLT"); }
+  ~Library() { unsetenv("SPILLWAY_EMULATED_CUBLASLT"); }
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
   Control* operator->() const { return control_; }
