@@ -44,11 +44,13 @@ const kernels = {
   rotateKernel: { threads: 256, registers: 40 },
   sampleTokensKernel: { threads: 512, registers: 64 },
   scaleKernel: { threads: 256, registers: 40 },
+  scaleProductsKernel: { threads: 256, registers: 24 },
   scatterScaledRowsKernel: { threads: 256, registers: 40 },
   scoreKeysKernel: { threads: 128, registers: 96 },
   selectKeysKernel: { threads: 256, registers: 40 },
   storeQuantisedTokensKernel: { threads: 128, registers: 48 },
   storeTokensKernel: { threads: 128, registers: 40 },
+  unpackHalvesKernel: { threads: 256, registers: 40 },
 };
 const registersOfMultiprocessor = 65536;
 

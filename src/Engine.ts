@@ -361,9 +361,10 @@ export class Engine implements GenerationSource, AsyncDisposable {
   }
 
   private recorder(schedule: string, { onProgress, onTrace, pipeline }: Pick<RunOptions, 'onProgress' | 'onTrace' | 'pipeline'>, ledger?: SeenRun['ledger']): RunRecorder {
+    const products = this.settled.gpuTier?.options.products ?? 'own';
     return new RunRecorder({
       model: this.source.path,
-      policy: { schedule, ...this.outlook.block, sparseAttention: this.settled.sparseAttention, precision: this.settled.precision },
+      policy: { schedule, ...this.outlook.block, sparseAttention: this.settled.sparseAttention, precision: this.settled.precision, ...(products !== 'own' && { gpuProducts: products }) },
       loadSeconds: this.loadSeconds,
       memory: () => memoryUse(this.settled, this.pool),
       lengths: this.outlook.drift,

@@ -1,4 +1,5 @@
 import type { InstructionSet } from './bindings/Addon.js';
+import type { GpuProducts } from './bindings/Gpu.js';
 import type { EnginePlan } from './engine/EnginePlan.js';
 import type { HardwareProfile } from './engine/policy/HardwareProfile.js';
 import type { Policy, ScheduleName } from './engine/policy/Policy.js';
@@ -39,7 +40,8 @@ export interface EngineOptions {
   readonly hardware?: HardwareProfile | 'this';
   /**
    * Whether predictions on this machine are corrected by what earlier runs took, and this engine's runs correct those of later ones; kept beside the machine's
-   * profile. Nothing is learned by a `hardware` that is given, nor with policy `default`. Default true.
+   * profile. Nothing is learned by a `hardware` that is given, with policy `default`, or with other `gpuProducts` than
+   * `own`. Default true.
    */
   readonly learn?: boolean;
   /** The rows that are to come, or a way to find out, called with the model's tokenizer. Default, also where it finds nothing: many, of 384 and 128 tokens. */
@@ -67,6 +69,13 @@ export interface EngineOptions {
    * verified yet, so nothing is computed there unasked.)
    */
   readonly gpuMemory?: Size;
+  /**
+   * What multiplies on the GPU. `own`: the engine's kernels alone. `cublaslt`: prompts of 128 tokens and more by NVIDIA's cuBLASLt, of an installed CUDA toolkit or Python wheel, or
+   * the file that SPILLWAY_CUBLASLT names; an error where it cannot be used. `auto`: that where it can be used, else `own`. A row's result does not depend on its company in any of
+   * them, but it differs between them in its last bits, and `cublaslt`'s between versions of the library. Takes up to 96 MiB of `gpuMemory`; without meaning in precision `float32`.
+   * `profile` measures both. Default `own`.
+   */
+  readonly gpuProducts?: GpuProducts;
   /** Cap on the process's resident memory. Default: what the machine or its cgroup has free, less a margin. */
   readonly cpuMemory?: Size;
   /** Compute threads. Default: the processors that this process may use. */

@@ -101,6 +101,9 @@ std::optional<GpuOptions> parseGpu(const Napi::Value& value) {
   gpu.pages = count(object, "pages", "gpu.");
   gpu.residentLayerBytes = readInteger(object.Get("residentLayerBytes"), "gpu.residentLayerBytes", 0, kMostSafe);
   gpu.buffers = count(object, "buffers", "gpu.");
+  const Napi::Value products = object.Get("products");
+  if (!products.IsUndefined())
+    gpu.products = readWord<GpuProducts>(products, "gpu.products", {{"own", GpuProducts::Own}, {"cublaslt", GpuProducts::CublasLt}, {"auto", GpuProducts::Auto}});
   return gpu;
 }
 

@@ -1,5 +1,5 @@
 // The CUDA kernels that memory bandwidth bounds, on a real device: seconds, bytes that must move, and their share of the bandwidth that a copy within the
-// device's memory reaches. Prints JSON.  cudaKernels [repetitions=20]
+// device's memory reaches; and products of prompts, by the own kernels and by cuBLASLt, beside what cuBLASLt reaches with halves that are ready. Prints JSON.  cudaKernels [repetitions=20]
 // Buffers are larger than the second-level cache taken together, so that what is read comes from memory.
 #include <algorithm>
 #include <cstdio>
@@ -9,10 +9,12 @@
 #include <vector>
 
 #include "../kernels/cuda/Attention.h"
+#include "../kernels/cuda/CublasLtProducts.h"
 #include "../kernels/cuda/Devices.h"
 #include "../kernels/cuda/Matmul.h"
 #include "../kernels/cuda/MemoryPool.h"
 #include "../kernels/cpu/Matmul.h"
+#include "cublasLtPeak.h"
 
 namespace {
 using namespace spillway;
@@ -68,6 +70,75 @@ void measureProducts(cudaStream_t stream, MemoryPool& pool, WeightType type, siz
     multiply(stream, {type, kOutputs, kInputs, panels + static_cast<size_t>(i) % copies * bytes}, x, nullptr, output, kOutputs);
   });
   report(std::string("multiply ") + weightTypeName(type) + " 4096x4096, rows " + std::to_string(rows), seconds, static_cast<double>(bytes + rows * (2 * kInputs + 4 * kOutputs)));
+}
+
+// Operations a second; the own kernel's and cuBLASLt's with all that they do to weights, the peak without.
+struct PrefillProduct {
+  std::string name;
+  double own = 0, cublasLt = 0, peak = 0;  // 0: not measured
+};
+
+PrefillProduct measurePrefill(cudaStream_t stream, MemoryPool& pool, CublasLtProducts* products, const std::shared_ptr<const CublasLt>& library, WeightType type, uint32_t outputs,
+                              uint32_t inputs, size_t rows) {
+  const double operations = 2.0 * outputs * inputs * static_cast<double>(rows);
+  PrefillProduct result;
+  result.name = std::string("prefill product ") + weightTypeName(type) + " " + std::to_string(outputs) + "x" + std::to_string(inputs) + ", rows " + std::to_string(rows);
+  const DeviceMatrix matrix = {type, outputs, inputs, filled<uint8_t>(pool, stream, packedBytes(type, outputs, inputs))};
+  const HalfRows x = {filled<uint16_t>(pool, stream, (rows + CublasLtProducts::kRowUnit - 1) * inputs), filled<float>(pool, stream, rows), rows, inputs};
+  float* output = filled<float>(pool, stream, rows * outputs);
+  result.own = operations / secondsOf(stream, [&](int) { multiply(stream, matrix, x, nullptr, output, outputs); });
+  if (products != nullptr && products->prepare(stream, outputs, inputs, filled<uint8_t>(pool, stream, CublasLtProducts::tryBytes(outputs, inputs)))) {
+    uint8_t* workspace = filled<uint8_t>(pool, stream, CublasLtProducts::workspaceBytes(outputs, inputs, rows));
+    const RowRun all = {0, rows};
+    result.cublasLt = operations / secondsOf(stream, [&](int) { products->multiply(stream, outputs, matrix, x, &all, 1, nullptr, output, outputs, workspace); });
+  }
+  if (library != nullptr) {
+    const CublasLtPeak peak(library, outputs, inputs, rows, filled<uint8_t>(pool, stream, CublasLtPeak::kWorkspaceBytes));
+    const uint16_t* halves = filled<uint16_t>(pool, stream, size_t{outputs} * inputs);
+    result.peak = operations / secondsOf(stream, [&](int) { peak.run(stream, halves, x.values, output); });
+  }
+  return result;
+}
+
+void print(const PrefillProduct& product, bool isFirst) {
+  const auto number = [](double value) {
+    char text[40] = "null";
+    if (value > 0) std::snprintf(text, sizeof text, "%.4g", value);
+    return std::string(text);
+  };
+  std::printf("%s\n    {\"name\": \"%s\", \"ownOperationsPerSecond\": %s, \"cublasLtOperationsPerSecond\": %s, \"cublasLtPeakOperationsPerSecond\": %s, \"ownShareOfPeak\": %s, "
+              "\"cublasLtShareOfPeak\": %s}",
+              isFirst ? "" : ",", product.name.c_str(), number(product.own).c_str(), number(product.cublasLt).c_str(), number(product.peak).c_str(),
+              number(product.peak > 0 ? product.own / product.peak : 0).c_str(), number(product.peak > 0 ? product.cublasLt / product.peak : 0).c_str());
+}
+
+// A library that refuses is left out, with the reason: the other figures are printed all the same.
+void measurePrefills(cudaStream_t stream) {
+  std::string whyNot;
+  std::shared_ptr<const CublasLt> library = CublasLt::open(whyNot);
+  std::unique_ptr<CublasLtProducts> products = library == nullptr ? nullptr : CublasLtProducts::open(whyNot);
+  std::vector<PrefillProduct> found;
+  for (const WeightType type : {WeightType::Q4_0, WeightType::Q8_0, WeightType::F16})
+    for (const auto& [outputs, inputs] : {std::pair<uint32_t, uint32_t>{11008, 4096}, std::pair<uint32_t, uint32_t>{4096, 11008}})
+      for (const size_t rows : {512, 2048}) {
+        const auto measure = [&, outputs = outputs, inputs = inputs] {
+          MemoryPool pool(MemoryKind::Device, size_t{1} << 30);
+          found.push_back(measurePrefill(stream, pool, products.get(), library, type, outputs, inputs, rows));
+        };
+        try {
+          measure();
+        } catch (const RefusedByCublasLt& refused) {
+          whyNot = refused.what();
+          library = nullptr;
+          products = nullptr;
+          measure();
+        }
+      }
+  std::string quoted;
+  for (const char letter : library == nullptr ? whyNot : library->path) quoted += letter == '"' || letter == '\\' || static_cast<unsigned char>(letter) < ' ' ? ' ' : letter;
+  std::printf(",\n  \"cublasLt\": \"%s\",\n  \"prefillProducts\": [", quoted.c_str());
+  for (size_t i = 0; i < found.size(); i++) print(found[i], i == 0);
+  std::printf("\n  ]");
 }
 
 void measureDecoding(cudaStream_t stream, MemoryPool& pool, uint32_t heads, uint32_t kvHeads, uint32_t headDim, uint32_t rows, uint32_t context) {
@@ -128,7 +199,9 @@ int main(int argc, char** argv) {
       MemoryPool pool(MemoryKind::Device, size_t{4} << 30);
       measureDecoding(stream.get(), pool, shape.heads, shape.kvHeads, shape.headDim, 64, 1024);
     }
-    std::printf("\n  ]\n}\n");
+    std::printf("\n  ]");
+    measurePrefills(stream.get());
+    std::printf("\n}\n");
   } catch (const Error& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;

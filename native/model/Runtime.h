@@ -52,6 +52,13 @@ struct SpillOptions {
   uint64_t hiddenBytes = 0;   // for hidden stores
 };
 
+// Whose products a device computes with: its own kernels' alone, or, for long prompts, cuBLASLt's.
+enum class GpuProducts : uint8_t {
+  Own,
+  CublasLt,  // an error where it cannot be used
+  Auto,      // CublasLt where it can be used, else Own
+};
+
 // A device that computes, instead of the processor (src/bindings/Addon.ts).
 struct GpuOptions {
   uint32_t device = 0;
@@ -60,6 +67,8 @@ struct GpuOptions {
   uint32_t pages = 0;  // of the cache, for every layer
   uint64_t residentLayerBytes = 0;
   uint32_t buffers = 0;
+  GpuProducts products = GpuProducts::Own;
+  uint32_t longPromptTokens = 128;  // a prompt of as many is long: GpuPass.h. Others only in tests
 };
 
 struct RuntimeOptions {

@@ -19,6 +19,7 @@ struct Figure {
   // sample-greedy, sample-top-p    logits
   // task                           tasks through a queue, each with the parallel loops of a layer's part and nothing in them
   // gpu-…                          the same on a GPU; gpu-task: with that many small kernels; gpu-memory-copy: within its memory, a copied byte counts once
+  // gpu-matmul-cublaslt            gpu-matmul of many tokens by cuBLASLt, with what makes halves of the weights
   // link-up, link-down             bytes in copies of `requestBytes` between pinned memory and a GPU, `depth` of them given at a time and waited for together
   // disk-read, disk-write          bytes; disk-read-pages: scattered 64 KiB pages; disk-read-layers: `requestBytes` are waited for together
   std::string what;

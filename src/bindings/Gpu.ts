@@ -9,11 +9,14 @@ export interface GpuFacts {
   readonly driver: string;
 }
 
+/** What multiplies on a GPU: see `EngineOptions.gpuProducts`. */
+export type GpuProducts = 'own' | 'cublaslt' | 'auto';
+
 /**
  * How a runtime uses a GPU. Weights, pages of the cache and activations are on the device; what of them is in host memory or on disk crosses the link.
  * Products are on halves (in float32 with `precision: 'float32'`), sums in float32; a row's result depends neither on its company nor on where weights are.
- * Opening fails with code `invalid-argument` for a device that does not exist, without a driver, and where the addon was built without CUDA; with code `memory`
- * where the device has too little.
+ * Opening fails with code `invalid-argument` for a device that does not exist, without a driver, where the addon was built without CUDA, and where cuBLASLt is asked for and
+ * cannot be used; with code `memory` where the device has too little.
  */
 export interface GpuRuntimeOptions {
   /** Index into `machine().gpus`. */
@@ -37,6 +40,8 @@ export interface GpuRuntimeOptions {
   readonly residentLayerBytes: number;
   /** On the device, that the rest of a layer is loaded into, up to 4096: 0 where every layer is wholly on the device, else 1 or more. `weights.buffers` means nothing then. */
   readonly buffers: number;
+  /** Default `own`. What others work on is part of the scratch memory. Without meaning for products in float32. */
+  readonly products?: GpuProducts;
 }
 
 /** What a runtime reserves on a GPU. */
@@ -55,4 +60,4 @@ export interface GpuRuntimeBytes {
 /** What is measured of a GPU (native/profile/Figure.h). */
 export type GpuFigureName =
   | 'link-up' | 'link-down'
-  | 'gpu-memory-copy' | 'gpu-matmul' | 'gpu-attention-prefill' | 'gpu-attention-decode' | 'gpu-attention-short' | 'gpu-cache-store' | 'gpu-rows' | 'gpu-sample-greedy' | 'gpu-sample-top-p' | 'gpu-task';
+  | 'gpu-memory-copy' | 'gpu-matmul' | 'gpu-matmul-cublaslt' | 'gpu-attention-prefill' | 'gpu-attention-decode' | 'gpu-attention-short' | 'gpu-cache-store' | 'gpu-rows' | 'gpu-sample-greedy' | 'gpu-sample-top-p' | 'gpu-task';

@@ -139,10 +139,16 @@ function rowOptions(flags: GenerateFlags): GenerateOptions {
 }
 
 /** What of the engine's options changes results: a job goes on with the same only. */
-function identityOf({ policy, precision, sparseAttention = 1, ...flags }: EngineOptions): Readonly<Record<string, unknown>> {
+function identityOf({ policy, precision, sparseAttention = 1, gpuProducts = 'own', ...flags }: EngineOptions): Readonly<Record<string, unknown>> {
   const file = typeof policy === 'object' ? policy : undefined;
   const { compressWeights = file?.compressWeights ?? 'none', compressCache = file?.compressCache ?? 'none' } = flags;
-  return { precision, ...(compressWeights !== 'none' && { compressWeights }), ...(compressCache !== 'none' && { compressCache }), ...(sparseAttention < 1 && { sparseAttention }) };
+  return {
+    precision,
+    ...(compressWeights !== 'none' && { compressWeights }),
+    ...(compressCache !== 'none' && { compressCache }),
+    ...(sparseAttention < 1 && { sparseAttention }),
+    ...(gpuProducts !== 'own' && { gpuProducts }),
+  };
 }
 
 function jobOptions(flags: GenerateFlags): JobOptions {

@@ -67,19 +67,20 @@ const OPERATION_WORDS = { read: 'read', readLayers: 'read, a layer at a time', r
 /** Products by weights and rows: the main set on all threads and on one, then the other sets. */
 function productTable(on: HardwareProfile['cpu'], where: string, path: string, spreadOf: (path: string) => string): string {
   const counts = [...new Set(on.matmul.map(({ tokens }) => tokens))].sort((a, b) => a - b);
-  const rows = (of: Compute, name: string, at: string): string[][] =>
+  const rows = (of: Pick<Compute, 'matmul'>, name: string, at: string): string[][] =>
     [...new Set(of.matmul.map(({ weights }) => weights))].map((weights) => [
       `${weights}, ${name}`,
       ...counts.map((tokens) => {
         const point = of.matmul.find((each) => each.weights === weights && each.tokens === tokens && each.inputs === undefined);
-        return point === undefined ? '-' : `${(point.flopsPerSecond / 1e9).toPrecision(3)} ${spreadOf(`${at}.matmul.${weights}.${tokens}`)}`;
+        return point === undefined ? '-' : `${(point.flopsPerSecond / 1e9).toPrecision(3)} ${spreadOf(`${at}.${weights}.${tokens}`)}`;
       }),
     ]);
   return formatTable([
     ['products, GFLOP/s', ...counts.map((tokens) => `${tokens} token${tokens === 1 ? '' : 's'}`)],
-    ...rows(on, where, path),
-    ...(on.oneThread ? rows(on.oneThread, '1 thread', `${path}.oneThread`) : []),
-    ...(on.otherInstructionSets ?? []).flatMap((each) => rows(each, each.instructionSet ?? 'another set', `${path}.otherInstructionSets.${each.instructionSet ?? ''}`)),
+    ...rows(on, where, `${path}.matmul`),
+    ...(on.matmulCublasLt ? rows({ matmul: on.matmulCublasLt }, `${where}, cuBLASLt`, `${path}.matmulCublasLt`) : []),
+    ...(on.oneThread ? rows(on.oneThread, '1 thread', `${path}.oneThread.matmul`) : []),
+    ...(on.otherInstructionSets ?? []).flatMap((each) => rows(each, each.instructionSet ?? 'another set', `${path}.otherInstructionSets.${each.instructionSet ?? ''}.matmul`)),
   ]);
 }
 

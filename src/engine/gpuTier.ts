@@ -38,9 +38,9 @@ const WHOLE_LAYERS = 2 ** 52;
  * @throws MemoryBudgetError with the smallest cap that works
  */
 export function gpuTier({ settings, measure, tablePages, activationBuffers, rows, rowPages, leastPages, mostPages }: GpuTierDemand): GpuTier {
-  const { device, capBytes, weightShare, cacheShare } = settings;
+  const { device, capBytes, products, weightShare, cacheShare } = settings;
   const optionsOf = (residentLayerBytes: number, buffers: number, pages: number): GpuRuntimeOptions =>
-    ({ device, memoryBytes: capBytes, pinnedBytes: PINNED_BYTES, pages, residentLayerBytes, buffers });
+    ({ device, memoryBytes: capBytes, pinnedBytes: PINNED_BYTES, pages, residentLayerBytes, buffers, products });
   const takes = (residentLayerBytes: number, buffers: number): number => {
     const { gpu } = measure(optionsOf(buffers === 0 ? WHOLE_LAYERS : residentLayerBytes, buffers, 0));
     return gpu ? gpu.weights + gpu.weightBuffers + gpu.scratch + activationBuffers * gpu.activations : 0;

@@ -57,6 +57,8 @@ const WORTH_MEASURING = 2e13;
 const SEARCH_BYTES = 24 * 2 ** 20;
 /** What is left of that once it has been made. */
 const PLANNED_BYTES = 8 * 2 ** 20;
+/** What products by cuBLASLt work on (native/kernels/cuda/CublasLtProducts.cu), of the GPU's memory; of small caps, whose models are small, a quarter at most. */
+const LIBRARY_BYTES = 96 * 2 ** 20;
 /**
  * The default block stays unless a plan is faster by this factor: predictions are no better than that, and larger blocks take more memory. So does a plan that
  * writes nothing to disk: writing wears it, and slows what is read beside by more than is known.
@@ -114,6 +116,8 @@ export async function planEngine(
   let hardware: HardwareProfile;
   let speed: MachineSpeed | undefined;
   let learning: LearningTarget | undefined;
+  // Profile and corrections are of the engine's own kernels.
+  const learns = options.learn !== false && ownProducts(settings);
   const notes: string[] = [];
   if (typeof options.hardware === 'object') {
     const gpu = settings.gpu && machine.gpus[settings.gpu.device];
@@ -126,8 +130,8 @@ export async function planEngine(
       const { corrections, ...profile } = await profileOf({ ...where, signal: options.signal, onProgress: options.onProfile, onNote: (line) => notes.push(line) });
       if (settings.gpu && !hasGpu(profile)) return asIs(originOf(chosen), NOT_MEASURED);
       speed = await speedOf(profile, mayUseDisk(shape, given, settings) ? settings.disk : undefined, options.signal);
-      hardware = atSpeed({ ...profile, ...(corrections && options.learn !== false && { corrections }) }, speed);
-      if (options.learn !== false) learning = { profile, options: where };
+      hardware = atSpeed({ ...profile, ...(corrections && learns && { corrections }) }, speed);
+      if (learns) learning = { profile, options: where };
     } catch (error) {
       if (!(error instanceof SpillwayError) || error instanceof InterruptedError) throw error;
       return asIs(originOf(chosen), error.message);
@@ -151,6 +155,11 @@ function mayUseDisk({ layers, layerWeightBytes, globalWeightBytes }: ModelShape,
 
 function originOf(chosen: 'auto' | 'default' | Policy): EnginePlan['origin'] {
   return typeof chosen === 'object' ? 'policy' : 'default';
+}
+
+/** Whether nothing is multiplied by a library of others. */
+function ownProducts({ gpu }: Settings): boolean {
+  return gpu === undefined || gpu.products === 'own';
 }
 
 /** Whether a profile says how fast a GPU is. */
@@ -254,10 +263,12 @@ function allowed(given: EngineOptions, settings: Settings): Allowed {
 }
 
 /** The machine with the memory that this process may take now: what it holds already is its own. */
-async function asItIs(hardware: HardwareProfile, { capBytes, gpu, disk, diskBytes, instructionSet }: Settings): Promise<HardwareProfile> {
+async function asItIs(hardware: HardwareProfile, settings: Settings): Promise<HardwareProfile> {
+  const { capBytes, gpu, disk, diskBytes, instructionSet } = settings;
+  const gpuCap = gpu?.capBytes ?? 0, workspace = ownProducts(settings) ? 0 : Math.min(LIBRARY_BYTES, gpuCap / 4);
   const measured = hardware.links.diskReadBytesPerSecond !== undefined && hardware.links.diskWriteBytesPerSecond !== undefined;
   const cpuBytes = leftBytes({ capBytes }, SEARCH_BYTES);
-  return { ...hardware, machine: { instructionSet, ...hardware.machine }, usableFraction: 1, memory: { gpuBytes: gpu?.capBytes ?? 0, cpuBytes, diskBytes: measured ? Math.min(diskBytes, await freeBytes(disk)) : 0 } };
+  return { ...hardware, machine: { instructionSet, ...hardware.machine }, usableFraction: 1, memory: { gpuBytes: gpuCap - workspace, cpuBytes, diskBytes: measured ? Math.min(diskBytes, await freeBytes(disk)) : 0 } };
 }
 
 /** What the cap leaves to plan for, where the process grows by `more` until the engine is open. */

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import type { InstructionSet, MachineFacts } from '../bindings/Addon.js';
+import type { GpuProducts } from '../bindings/Gpu.js';
 import type { EngineOptions } from '../EngineOptions.js';
 import { UsageError } from '../errors/UsageError.js';
 import { WEIGHT_COMPRESSIONS, type WeightCompression } from '../model/compressBindings.js';
@@ -45,6 +46,8 @@ export interface GpuSettings {
   readonly device: number;
   /** Cap on what is reserved there. */
   readonly capBytes: number;
+  /** What multiplies there. */
+  readonly products: GpuProducts;
   /** Shares of every layer's weights and of each row's KV cache that live there, where somebody has decided it. */
   readonly weightShare: number | undefined;
   readonly cacheShare: number | undefined;
@@ -56,6 +59,7 @@ export interface GpuSettings {
 export const DEFAULT_BATCH_SIZE = 64;
 const TOKENS_PER_SQUARE = 512;
 const STREAMED_ROW_TOKENS = 512;
+const GPU_PRODUCTS: readonly GpuProducts[] = ['own', 'cublaslt', 'auto'];
 const INSTRUCTION_SETS: readonly InstructionSet[] = ['scalar', 'avx2', 'avx512', 'amx'];
 
 /** @throws UsageError naming the option, what was found and what was expected */
@@ -84,6 +88,7 @@ export function settleOptions(options: EngineOptions, machine: MachineFacts, row
   const tokensPerSquare = givenTokens ?? Math.max(TOKENS_PER_SQUARE, rowsPerSlot);
   if (rowsPerSlot > tokensPerSquare) throw new UsageError(`batchSize: found ${rowsPerSlot}, expected at most tokensPerSquare, ${tokensPerSquare}: every row has a token in a square`);
   const onGpu = gpuMemory(options, machine);
+  const products = gpuProducts(options, onGpu);
   const [weights, cache, activations] = (['weights', 'cache', 'activations'] as const).map((name) => shares(name, options[name], onGpu > 0));
   return {
     precision,
@@ -98,7 +103,7 @@ export function settleOptions(options: EngineOptions, machine: MachineFacts, row
     tokensPerSquare,
     rowTokens: whole('rowTokens', rowTokens, STREAMED_ROW_TOKENS, 2 ** 24),
     capBytes: options.cpuMemory === undefined ? freeMemory(machine) : parseBytes(options.cpuMemory, 'cpuMemory'),
-    gpu: onGpu > 0 ? gpuSettings(onGpu, { weights, cache, activations }) : undefined,
+    gpu: onGpu > 0 ? gpuSettings(onGpu, products, { weights, cache, activations }) : undefined,
     weightShare: weights && (weights.cpu + weights.disk > 0 ? weights.cpu / (weights.cpu + weights.disk) : 1),
     cacheOnDisk: cache?.disk ?? 0,
     activationsOnDisk: activations?.disk ?? 0,
@@ -119,14 +124,21 @@ function gpuMemory({ gpuMemory: asked, device }: EngineOptions, machine: Machine
   return bytes;
 }
 
+/** @throws UsageError */
+function gpuProducts({ gpuProducts: products = 'own' }: EngineOptions, onGpu: number): GpuProducts {
+  if (!GPU_PRODUCTS.includes(products)) throw new UsageError(`gpuProducts: found ${JSON.stringify(products)}, expected one of ${GPU_PRODUCTS.join(', ')}`);
+  if (products === 'cublaslt' && onGpu === 0) throw new UsageError('gpuProducts: found "cublaslt" without gpuMemory, expected it beside: how much memory of the GPU may be used');
+  return products;
+}
+
 type Shares = { readonly [Name in 'weights' | 'cache' | 'activations']: TierShares | undefined };
 
 /** @throws UsageError */
-function gpuSettings(capBytes: number, { weights, cache, activations }: Shares): GpuSettings {
+function gpuSettings(capBytes: number, products: GpuProducts, { weights, cache, activations }: Shares): GpuSettings {
   if (activations && activations.gpu > 0 && activations.gpu < 1) {
     throw new UsageError(`activations: found gpu ${activations.gpu}, expected 0 or 1: hidden states stay on the GPU wholly or not at all`);
   }
-  return { device: 0, capBytes, weightShare: weights?.gpu, cacheShare: cache?.gpu, activationsMove: activations?.gpu === 0 };
+  return { device: 0, capBytes, products, weightShare: weights?.gpu, cacheShare: cache?.gpu, activationsMove: activations?.gpu === 0 };
 }
 
 function shares(name: string, found: EngineOptions['weights'], withGpu: boolean): TierShares | undefined {

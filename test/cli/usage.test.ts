@@ -22,7 +22,7 @@ describe('--help', () => {
     expect(code).toBe(0);
     const flags = [
       'model', 'input', 'output', 'input-format', 'max-new-tokens', 'temperature', 'top-p', 'top-k', 'min-p', 'repetition-penalty', 'seed', 'stop',
-      'ignore-eos', 'logprobs', 'escape-special-tokens', 'precision', 'gpu-memory', 'cpu-memory', 'disk', 'disk-memory', 'policy', 'hardware', 'schedule',
+      'ignore-eos', 'logprobs', 'escape-special-tokens', 'precision', 'gpu-memory', 'gpu-products', 'cpu-memory', 'disk', 'disk-memory', 'policy', 'hardware', 'schedule',
       'batch-size', 'batches', 'compress-weights', 'compress-cache', 'sparse-attention', 'overlap', 'learn', 'threads', 'device', 'resume', 'order', 'stats',
       'trace', 'progress', 'carry-fields', 'retry-errors', 'overwrite',
     ];
@@ -68,7 +68,7 @@ describe('wrong usage: exit 1, and nothing is read or written', () => {
     ['--max-new-tokens', '0'], ['--max-new-tokens', '1.5'], ['--max-new-tokens', '0x10'], ['--max-new-tokens', ''], ['--temperature', '-0.1'],
     ['--temperature', 'NaN'], ['--temperature', ''], ['--temperature', 'Infinity'], ['--top-p', '0'], ['--top-p', '1.01'], ['--top-k', '-1'],
     ['--min-p', '2'], ['--repetition-penalty', '0'], ['--seed', '-1'], ['--seed', '99999999999999999999'], ['--stop', ''], ['--logprobs', '-1'],
-    ['--input-format', 'csv'], ['--precision', 'float16'], ['--order', 'random'], ['--progress', 'yes'], ['--device', 'tpu'], ['--threads', '0'],
+    ['--input-format', 'csv'], ['--precision', 'float16'], ['--order', 'random'], ['--progress', 'yes'], ['--device', 'tpu'], ['--gpu-products', 'cublas'], ['--threads', '0'],
     ['--batch-size', '0'], ['--batches', '1000'], ['--cpu-memory', '1 apple'], ['--cpu-memory', '0'], ['--schedule', 'spiral'],
     ['--compress-cache', '2bit'], ['--compress-weights', '3bit'], ['--sparse-attention', '0'], ['--sparse-attention', '1.5'], ['--sparse-attention', 'on'],
   ])('%s %j', async (flag, value) => {
@@ -84,6 +84,7 @@ describe('wrong usage: exit 1, and nothing is read or written', () => {
   test('what only the engine or the files can refuse leaves nothing behind either', async () => {
     expect(await refused(generate('--logprobs', '100000'))).toContain('logprobs: found 100000');
     expect(await refused(generate('--device', 'cuda'))).toContain('device: found "cuda"');
+    expect(await refused(generate('--gpu-products', 'cublaslt'))).toContain('gpuProducts: found "cublaslt" without gpuMemory');
     expect(await refused(generate('--retry-errors'))).toContain('--retry-errors goes with --resume');
     expect(await refused(generate('--resume', '--overwrite'))).toContain('contradict');
     expect(await refused(generate('--stats', path('out.jsonl')))).toContain('--output and --stats name the same file');

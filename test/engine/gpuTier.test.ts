@@ -17,7 +17,7 @@ function measure({ residentLayerBytes, buffers, pages }: GpuRuntimeOptions): Run
 }
 
 const demand = (capBytes: number, more: Partial<GpuTierDemand['settings']> = {}): GpuTierDemand => ({
-  settings: { device: 0, capBytes, weightShare: undefined, cacheShare: undefined, activationsMove: false, ...more },
+  settings: { device: 0, products: 'own', capBytes, weightShare: undefined, cacheShare: undefined, activationsMove: false, ...more },
   measure, tablePages: 1, activationBuffers: 2, rows: 3, rowPages: 4, leastPages: 2, mostPages: 40,
 });
 /** All weights, scratch and hidden states. */

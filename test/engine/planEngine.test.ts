@@ -224,6 +224,10 @@ describe('with a GPU', () => {
     expect(plan).toMatchObject({ origin: 'auto', predicted: { fits: true } });
     expect(learning?.options.gpuMemory).toBe(2 * 2 ** 30);
     expect(learning?.profile.gpu).toEqual(T4.gpu);
+    const library = await plannedHere({ batchSize: 16, batches: 2, gpuProducts: 'cublaslt' }, () => Promise.resolve({ ...there, corrections: { 'link.up': 0.2 } }));
+    expect(library.learning).toBeUndefined();
+    expect(library.request?.hardware.corrections).toBeUndefined();
+    expect(library.request?.hardware.memory.gpuBytes).toBe(2 * 2 ** 30 - 96 * 2 ** 20);
   });
 
   test('a profile of another GPU is refused', async () => {
@@ -276,6 +280,10 @@ describe('with a GPU', () => {
     expect(refused({ gpuMemory: '1GiB', device: 'cpu' })).toThrow('beside device "cpu"');
     expect(refused({ device: 'cuda' })).toThrow('device: found "cuda" without gpuMemory');
     expect(refused({ gpuMemory: 'much' })).toThrow(UsageError);
+    expect(refused({ gpuProducts: 'cublaslt', gpuMemory: 0 })).toThrow('gpuProducts: found "cublaslt" without gpuMemory');
+    expect(refused({ gpuMemory: '1GiB', gpuProducts: 'cublas' as 'cublaslt' })).toThrow('gpuProducts: found "cublas", expected one of own, cublaslt, auto');
+    expect(settled({}).gpu?.products).toBe('own');
+    expect(settled({ gpuProducts: 'auto' }).gpu?.products).toBe('auto');
     expect(refused({ weights: { gpu: 0.5, cpu: 0.5, disk: 0 } })).toThrow('weights: found gpu 0.5, expected 0 without gpuMemory');
     const gpuMemory = '1GiB';
     expect(refused({ gpuMemory, cache: { gpu: 0.5, cpu: 0.6, disk: 0 } })).toThrow('expected shares gpu, cpu and disk that sum to 1');

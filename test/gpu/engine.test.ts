@@ -43,6 +43,15 @@ async function generate(options: EngineOptions, rows: readonly Row[] = greedy, r
   return results;
 }
 
+test('without cuBLASLt it is said so, or the kernels multiply everything', async () => {
+  const options = { model: model('llama-Q4_1.gguf'), ...GPU };
+  await expect(generate({ ...options, gpuProducts: 'cublaslt' }, greedy.slice(0, 1))).rejects.toThrow('gpu.products: found cublaslt, expected own: no libcublasLt was found');
+  let stats: RunStats | undefined;
+  const onStats = (each: RunStats): void => void (stats = each);
+  await expect(generate({ ...options, gpuProducts: 'auto' }, greedy.slice(0, 3), { onStats })).resolves.toEqual(await generate(options, greedy.slice(0, 3)));
+  expect(stats?.policy).toMatchObject({ gpuProducts: 'auto' });
+});
+
 test('the device is the emulated one', () => {
   expect(addonPath()).toBe(EMULATED_ADDON);
   expect(loadAddon().machine().gpus.map(({ name }) => name)).toEqual(['emulated GPU']);

@@ -24,6 +24,8 @@ struct HalfRows {
   size_t columns;
 };
 inline size_t halfColumns(size_t columns) { return (columns + 31) / 32 * 32; }
+// Rows [first, first + count) of these.
+inline HalfRows rowsOf(const HalfRows& x, size_t first, size_t count) { return {x.values + first * halfColumns(x.columns), x.factors + first, count, x.columns}; }
 
 // x: [rows, stride].
 void prepareRows(cudaStream_t stream, const float* x, size_t stride, const HalfRows& to);
@@ -35,6 +37,14 @@ void multiply(cudaStream_t stream, const DeviceMatrix& weights, const HalfRows& 
 
 // The same in float arithmetic, weights exactly as the file's format defines them: for checking, slower. x: [rows, stride].
 void multiplyFloat(cudaStream_t stream, const DeviceMatrix& weights, const float* x, size_t rows, size_t stride, const float* bias, float* output,
+                   size_t outputStride);
+
+// The parts of a product that another library computes (CublasLtProducts.h): weights as multiply() takes them, and what it does to its sums.
+// halves: [outputs, halfColumns(inputs)], 16-byte aligned, columns in the order of HalfRows. firstOutput: a multiple of 16; outputs that do not fill a panel are
+// followed by what the rest of it holds.
+void unpackHalves(cudaStream_t stream, const DeviceMatrix& weights, uint32_t firstOutput, uint32_t outputs, uint16_t* halves);
+// output[row][o] = products[row][o] * factors[row] + bias[o]. products: [rows, stride], up to 65535 of them; the rest as with multiply().
+void scaleProducts(cudaStream_t stream, const float* products, size_t stride, const float* factors, size_t rows, uint32_t outputs, const float* bias, float* output,
                    size_t outputStride);
 
 }  // namespace spillway::cuda

@@ -64,7 +64,19 @@ CudaModel::~CudaModel() {
 }
 
 GpuPass CudaModel::passOf(const Batch& batch, Activations& activations, Scratch& scratch, Scratch& host, Link* link) const {
-  return {spec_, parts_.weights, pages_, constants_, parts_.hostPages, parts_.compute, mostGpuPageEntries(parts_.options), batch, activations, scratch, host, link, parts_.options.keepKeys};
+  GpuPass pass{spec_, parts_.weights, pages_, constants_, parts_.hostPages, parts_.compute, mostGpuPageEntries(parts_.options), batch, activations, scratch, host, link, parts_.options.keepKeys};
+  pass.library = {parts_.options.gpu->products != GpuProducts::Own, parts_.options.gpu->longPromptTokens, libraryProducts_.get()};
+  return pass;
+}
+
+template <typename Visit>
+void CudaModel::forProducts(Visit visit) const {
+  if (parts_.options.gpu->products == GpuProducts::Own || parts_.compute.precision != Precision::Default) return;
+  for (size_t layer = 0; layer < spec_.layers; layer++) {
+    const LayerWeights& weights = parts_.weights.layer(layer);
+    for (const StoredMatrix* matrix : {&weights.q, &weights.k, &weights.v, &weights.o, &weights.gate, &weights.up, &weights.down})
+      if (present(*matrix)) visit(*matrix);
+  }
 }
 
 void CudaModel::measureScratch() {
@@ -82,6 +94,7 @@ void CudaModel::measureScratch() {
   }
   if (spec_.samples()) head(pass);
   scratchBytes_ = scratch.peak();
+  forProducts([&](const StoredMatrix& matrix) { scratchBytes_ = std::max(scratchBytes_, cuda::CublasLtProducts::tryBytes(matrix.outputs, matrix.inputs)); });
   hostScratchBytes_ = host.peak();
 }
 
@@ -114,6 +127,20 @@ void CudaModel::reserve() {
   hostScratch_ = Arena(hostScratchBytes_, "scratch memory");
   reserveLinks();
   reserveConstants();
+  openLibrary();
+}
+
+void CudaModel::openLibrary() {
+  const GpuProducts products = parts_.options.gpu->products;
+  if (products == GpuProducts::Own || parts_.compute.precision != Precision::Default) return;
+  std::string whyNot;
+  libraryProducts_ = cuda::CublasLtProducts::open(whyNot);
+  if (libraryProducts_ == nullptr) {
+    if (products == GpuProducts::Auto) return;
+    throw Error(ErrorCode::InvalidArgument, "gpu.products: found cublaslt, expected own: " + whyNot);
+  }
+  // Shapes that it has no algorithm for are left to the kernels.
+  forProducts([&](const StoredMatrix& matrix) { libraryProducts_->prepare(computeLink_->stream(), matrix.outputs, matrix.inputs, scratchMemory_.data()); });
 }
 
 // Half of what is pinned is for weights, a quarter for tasks, an eighth each for hidden states on their way up and down.

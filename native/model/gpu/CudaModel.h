@@ -41,6 +41,10 @@ class CudaModel : public GpuModel {
   GpuPass passOf(const Batch& batch, Activations& activations, Scratch& scratch, Scratch& host, Link* link) const;
   void reserveLinks();
   void reserveConstants();
+  // Matrices that cuBLASLt may multiply, where it is wanted: visit(matrix).
+  template <typename Visit>
+  void forProducts(Visit visit) const;
+  void openLibrary();
 
   const GpuParts parts_;
   const DecoderSpec& spec_;
@@ -52,6 +56,7 @@ class CudaModel : public GpuModel {
 
   // In order of their making; they go in the opposite one.
   std::shared_ptr<Device> device_;
+  std::unique_ptr<cuda::CublasLtProducts> libraryProducts_;  // when it goes no stream works for it any more
   std::optional<cuda::MemoryPool> pinned_;
   Device::Piece weightMemory_, bufferMemory_, cacheMemory_, scratchMemory_, constantMemory_;
   Arena hostScratch_;

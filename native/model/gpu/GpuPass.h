@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "../../kernels/cuda/Attention.h"
+#include "../../kernels/cuda/CublasLtProducts.h"
 #include "../../kernels/cuda/Matmul.h"
 #include "../../kernels/cuda/RowKernels.h"
 #include "../Pass.h"
@@ -28,6 +29,20 @@ struct GpuPages {
   uint8_t* page(size_t layer, int32_t page) const { return data + (layer * count + (static_cast<uint32_t>(page) - first)) * pageBytes; }
 };
 
+// What multiplies long prompts. Which tokens are of one follows from a token and its row's prompt alone, so that no token's result depends on its company.
+struct GpuLibraryProducts {
+  bool wanted = false;                           // memory is provided for them
+  uint32_t longPromptTokens = 0;                 // tokens of a prompt of so many, or more
+  const cuda::CublasLtProducts* found = nullptr;  // null: the device's own kernels multiply everything
+};
+
+// What a product is of.
+enum class ProductOf : uint8_t {
+  Tokens,  // the batch's tokens, row by row; others are multiplied by the device's own kernels alone
+  Others,
+  Exact,   // others, in float32, whatever the precision
+};
+
 // All that a task works with. Weights and activations are on the device. In a measuring pass nothing is touched: the parts only take from both scratches
 // what they would need.
 struct GpuPass {
@@ -47,6 +62,7 @@ struct GpuPass {
   const uint8_t* streamed = nullptr;  // the buffer on the device that holds the rest of the layer at hand
   uint8_t* staged = nullptr;          // the staging buffer of the square at hand, in host memory, if it has pages to stage
   size_t stagedBytes = 0;             // of a place in it
+  GpuLibraryProducts library{};
 
   bool measuring() const { return link == nullptr; }
   size_t tokens() const { return batch.tokens.size(); }
@@ -73,11 +89,11 @@ struct GpuPass {
 
   // y = norm(x), [rows, hiddenSize] both; y may be x.
   void norm(const float* x, const float* weight, const float* bias, size_t rows, float* y) const;
-  // output_i = input · weights_iᵀ + bias_i for products that share their input [rows, columns]. exactly: in float32, whatever the precision.
-  void multiply(const ProductJob* products, size_t count, const float* input, size_t rows, size_t columns, bool exactly = false) const;
-  void multiply(const StoredMatrix& weights, const float* bias, const float* input, size_t rows, float* output, bool exactly = false) const {
+  // output_i = input · weights_iᵀ + bias_i for products that share their input [rows, columns].
+  void multiply(const ProductJob* products, size_t count, const float* input, size_t rows, size_t columns, ProductOf of) const;
+  void multiply(const StoredMatrix& weights, const float* bias, const float* input, size_t rows, float* output, ProductOf of) const {
     const ProductJob product{&weights, bias, output, weights.outputs};
-    multiply(&product, 1, input, rows, weights.inputs, exactly);
+    multiply(&product, 1, input, rows, weights.inputs, of);
   }
   void add(const float* x, float* y, size_t n) const {
     run([&](cudaStream_t stream) { cuda::add(stream, x, y, n); });

@@ -27,7 +27,7 @@ void embed(const GpuPass& pass) {
   fillIds([&](const BatchToken& token) { return pass.batch.ranges[token.range].row->tokens[token.position]; });
   lookUp(pass, weights.tokenEmbedding, ids, embedded);
   if (spec.embeddingScale != 1) pass.run([&](cudaStream_t stream) { cuda::scale(stream, spec.embeddingScale, embedded, tokens * spec.embeddingSize); });
-  if (projected) pass.multiply(weights.embeddingProjection, nullptr, embedded, tokens, pass.activations.hidden);
+  if (projected) pass.multiply(weights.embeddingProjection, nullptr, embedded, tokens, pass.activations.hidden, ProductOf::Others);
 
   if (spec.position == PositionKind::Learned) {
     float* positions = pass.scratch.take<float>(tokens * spec.hiddenSize);

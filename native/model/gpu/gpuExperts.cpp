@@ -22,7 +22,7 @@ void feedForwardExperts(const GpuPass& pass, const LayerWeights& weights, const 
   uint32_t* chosen = pass.host.take<uint32_t>(choiceCount);
   float* shares = pass.host.take<float>(choiceCount);
 
-  pass.multiply(weights.router, nullptr, input, tokens, logits, true);  // a rounding that changes the choice of experts would change everything after it
+  pass.multiply(weights.router, nullptr, input, tokens, logits, ProductOf::Exact);  // a rounding that changes the choice of experts would change everything after it
   size_t listed = 0;
   if (!pass.measuring()) {
     pass.link->download(hostLogits, logits, tokens * spec.experts * sizeof(float));
@@ -49,9 +49,9 @@ void feedForwardExperts(const GpuPass& pass, const LayerWeights& weights, const 
     const ExpertWeights& expert = weights.experts[e];
     pass.run([&](cudaStream_t stream) { cuda::gatherRows(stream, input, chosenThere + first, count, width, gathered); });
     const ProductJob jobs[] = {{&expert.gate, nullptr, gate, inner}, {&expert.up, nullptr, up, inner}};
-    pass.multiply(jobs, 2, gathered, count, width);
+    pass.multiply(jobs, 2, gathered, count, width, ProductOf::Others);
     pass.run([&](cudaStream_t stream) { cuda::activate(stream, spec.activation, gate, up, count * inner); });
-    pass.multiply(expert.down, nullptr, gate, count, result);
+    pass.multiply(expert.down, nullptr, gate, count, result, ProductOf::Others);
     pass.run([&](cudaStream_t stream) { cuda::scatterScaledRows(stream, result, sharesThere + first, chosenThere + first, count, width, output); });
     if (pass.measuring()) break;
   }

@@ -10,7 +10,7 @@ void finish(const GpuPass& pass, size_t layer) {
   float* hidden = pass.activations.hidden;
   float* branch = pass.scratch.take<float>(elements);  // what a branch adds
   float* normed = pass.scratch.take<float>(elements);  // what the feed-forward block reads
-  pass.multiply(weights.o, weights.oBias, pass.activations.queries, tokens, branch);
+  pass.multiply(weights.o, weights.oBias, pass.activations.queries, tokens, branch, ProductOf::Tokens);
 
   if (spec.residual == Residual::Parallel) {
     // Both branches read the layer's input, so that is left alone until both are there.
@@ -45,9 +45,9 @@ void feedForward(const GpuPass& pass, const LayerWeights& weights, const float* 
   float* factor = gated ? pass.scratch.take<float>(tokens * width) : nullptr;
   const ProductJob gatedJobs[] = {{&weights.gate, nullptr, activated, width}, {&weights.up, weights.upBias, factor, width}};
   const ProductJob plainJob{&weights.up, weights.upBias, activated, width};
-  pass.multiply(gated ? gatedJobs : &plainJob, gated ? 2 : 1, input, tokens, pass.spec.hiddenSize);
+  pass.multiply(gated ? gatedJobs : &plainJob, gated ? 2 : 1, input, tokens, pass.spec.hiddenSize, ProductOf::Tokens);
   pass.run([&](cudaStream_t stream) { cuda::activate(stream, pass.spec.activation, activated, factor, tokens * width); });
-  pass.multiply(weights.down, weights.downBias, activated, tokens, output);
+  pass.multiply(weights.down, weights.downBias, activated, tokens, output, ProductOf::Tokens);
   pass.scratch.release(mark);
 }
 

@@ -87,8 +87,8 @@ std::unique_ptr<HeadResult> head(const GpuPass& pass) {
     }
     pass.run([&](cudaStream_t stream) { cuda::gatherRows(stream, pass.activations.hidden, placesThere, rows, width, last); });
     if (spec.finalNorm) pass.norm(last, weights.finalNorm, weights.finalNormBias, rows, last);
-    if (project) pass.multiply(weights.outputProjection, nullptr, last, rows, projected);
-    pass.multiply(pass.weights.head(), weights.headBias, project ? projected : last, rows, logits);
+    if (project) pass.multiply(weights.outputProjection, nullptr, last, rows, projected, ProductOf::Others);
+    pass.multiply(pass.weights.head(), weights.headBias, project ? projected : last, rows, logits, ProductOf::Others);
     if (sampledThere || pass.measuring()) sample(pass, &wanted[first], rows, logits, *result);
     if (!sampledThere) fetchLogits(pass, &wanted[first], rows, logits, *result);
     if (pass.measuring()) break;

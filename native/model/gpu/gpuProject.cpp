@@ -55,7 +55,7 @@ void project(const GpuPass& pass, size_t layer) {
       {&weights.k, weights.kBias, activations.keys, spec.keyWidth()},
       {&weights.v, weights.vBias, activations.values, spec.keyWidth()},
   };
-  pass.multiply(jobs, 3, input, tokens, spec.hiddenSize);
+  pass.multiply(jobs, 3, input, tokens, spec.hiddenSize, ProductOf::Tokens);
   prepareHeads(pass, layer, activations.queries, spec.heads, weights.qNorm);
   prepareHeads(pass, layer, activations.keys, spec.kvHeads, weights.kNorm);
   activations.keysSerial = pass.batch.serial;

@@ -13,6 +13,8 @@ std::unique_ptr<Measurement> measureGpuLink(SharedGpuBench gpu);
 std::unique_ptr<Measurement> measureGpuMemory(SharedGpuBench gpu);
 // kind: f32, f16, q8 or q4.
 std::unique_ptr<Measurement> measureGpuMatmul(SharedGpuBench gpu, const char* kind);
+// All kinds but f32, of many tokens, by cuBLASLt; left out, with the reason, where there is none.
+std::unique_ptr<Measurement> measureGpuCublasLt(SharedGpuBench gpu);
 // kind: f16, q8 or q4.
 std::unique_ptr<Measurement> measureGpuAttention(SharedGpuBench gpu, const char* kind);
 std::unique_ptr<Measurement> measureGpuCacheStore(SharedGpuBench gpu);

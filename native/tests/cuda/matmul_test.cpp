@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "../../runtime/ThreadPool.h"
+#include "cublasLtFixture.h"
 #include "deviceMatrix.h"
 #include "fixture.h"
 
@@ -26,6 +27,8 @@ std::string nameOf(const testing::TestParamInfo<MatmulCase>& info) {
   return name;
 }
 
+enum class Way { OnHalves, InFloat, CublasLt };
+
 class CudaMatmul : public testing::TestWithParam<MatmulCase> {
  protected:
   void SetUp() override {
@@ -43,13 +46,15 @@ class CudaMatmul : public testing::TestWithParam<MatmulCase> {
   }
 
   // Rows [first, first + rows) of the values; outputs lie apart by five floats more than needed, which must stay as they are.
-  std::vector<float> run(bool exact, size_t first, size_t rows) const {
+  std::vector<float> run(Way way, size_t first, size_t rows, CublasLtProducts* products = nullptr) const {
     const MatrixOnDevice device(matrix.weights);
     const DeviceArray<float> x(std::vector<float>(values.begin() + static_cast<long>(first * stride), values.begin() + static_cast<long>((first + rows) * stride))), b(bias);
     const size_t outputStride = shape.outputs + 5;
     const DeviceArray<float> out(std::vector<float>(rows * outputStride, 7777.0f));
     const float* biasOrNull = shape.bias ? b.get() : nullptr;
-    if (exact) {
+    if (way == Way::CublasLt) {
+      multiplyByCublasLt(*products, shape.outputs, device.matrix, x.get(), stride, rows, {{0, rows}}, biasOrNull, out.get(), outputStride);
+    } else if (way == Way::InFloat) {
       multiplyFloat(testStream(), device.matrix, x.get(), rows, stride, biasOrNull, out.get(), outputStride);
     } else {
       const DeviceArray<uint16_t> halves(rows * halfColumns(shape.inputs));
@@ -70,7 +75,7 @@ class CudaMatmul : public testing::TestWithParam<MatmulCase> {
   }
 
   // Σ |x w| times the error of one term bounds the error of the sum.
-  void expectNear(const std::vector<float>& result, size_t first, size_t rows, double termError) const {
+  void expectNear(const std::vector<float>& result, size_t first, size_t rows, double termError, const std::vector<float>& other = {}) const {
     for (size_t row = 0; row < rows; row++)
       for (size_t output = 0; output < shape.outputs; output++) {
         double sum = shape.bias ? bias[output] : 0, magnitude = std::fabs(sum);
@@ -79,7 +84,8 @@ class CudaMatmul : public testing::TestWithParam<MatmulCase> {
           sum += term;
           magnitude += std::fabs(term);
         }
-        ASSERT_NEAR(result[row * shape.outputs + output], sum, termError * magnitude) << "row " << first + row << ", output " << output;
+        const size_t at = row * shape.outputs + output;
+        ASSERT_NEAR(result[at], other.empty() ? sum : other[at], termError * magnitude) << "row " << first + row << ", output " << output;
       }
   }
 
@@ -94,20 +100,35 @@ class CudaMatmul : public testing::TestWithParam<MatmulCase> {
 // A weight and a value lose 2^-11 each (K types: nothing more, their scales are products in float), offsets are rounded with scale * q: 2^-11 of it.
 TEST_P(CudaMatmul, AgreesWithDoublePrecisionAndARowAloneHasTheSameBits) {
   const size_t rows = shape.outputs > 130 || shape.inputs > 1500 ? 6 : kMostRows;
-  const std::vector<float> many = run(false, 0, rows);
+  const std::vector<float> many = run(Way::OnHalves, 0, rows);
   expectNear(many, 0, rows, std::ldexp(1.0, -9));
   underEverySeed([&] {
-    expectSame(run(false, 0, 5), {many.begin(), many.begin() + static_cast<long>(5 * shape.outputs)}, "five rows");
-    expectSame(run(false, rows - 1, 1), {many.end() - static_cast<long>(shape.outputs), many.end()}, "the last row alone");
+    expectSame(run(Way::OnHalves, 0, 5), {many.begin(), many.begin() + static_cast<long>(5 * shape.outputs)}, "five rows");
+    expectSame(run(Way::OnHalves, rows - 1, 1), {many.end() - static_cast<long>(shape.outputs), many.end()}, "the last row alone");
   });
 }
 
 TEST_P(CudaMatmul, InFloatAgreesToFloatPrecision) {
   underEverySeed([&] {
-    const std::vector<float> many = run(true, 0, 9);
+    const std::vector<float> many = run(Way::InFloat, 0, 9);
     expectNear(many, 0, 9, 1e-6);
-    expectSame(run(true, 8, 1), {many.end() - static_cast<long>(shape.outputs), many.end()}, "the last row alone");
+    expectSame(run(Way::InFloat, 8, 1), {many.end() - static_cast<long>(shape.outputs), many.end()}, "the last row alone");
   });
+}
+
+// Of the same halves: what is left is the order of sums in float.
+TEST_P(CudaMatmul, ByCublasLtIsTheOwnKernelsButForRoundingAndARowAloneHasTheSameBits) {
+#if !defined(__CUDACC__)
+  const fake::Library library;
+  library->first = fake::kOneSequence;
+#endif
+  std::string whyNot;
+  const std::unique_ptr<CublasLtProducts> products = CublasLtProducts::open(whyNot);
+  if (products == nullptr) GTEST_SKIP() << whyNot;
+  const size_t rows = 6;
+  const std::vector<float> many = run(Way::CublasLt, 0, rows, products.get());
+  expectNear(many, 0, rows, 1e-5, run(Way::OnHalves, 0, rows));
+  underEverySeed([&] { expectSame(run(Way::CublasLt, rows - 1, 1, products.get()), {many.end() - static_cast<long>(shape.outputs), many.end()}, "the last row alone"); });
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, CudaMatmul, testing::ValuesIn(cases::kMatmulCases), nameOf);

@@ -1,5 +1,5 @@
 import { Option, type Command } from 'commander';
-import type { EngineOptions, WeightCompression } from '../library.js';
+import type { EngineOptions, GpuProducts, WeightCompression } from '../library.js';
 import { path, size, sizeOrNone, wholeNumber } from './parsers.js';
 import type { CacheFlags } from './planFlags.js';
 
@@ -11,6 +11,7 @@ export interface EngineFlags extends ModelFlags, CacheFlags {
   readonly precision: 'default' | 'float32';
   readonly compressWeights?: WeightCompression | 'auto';
   readonly gpuMemory: number;
+  readonly gpuProducts: GpuProducts;
   readonly cpuMemory?: number;
   readonly disk?: string;
   readonly diskMemory?: number;
@@ -31,6 +32,9 @@ export function addEngineFlags(command: Command): void {
     new Option('--precision <name>', 'float32: weights dequantised on the fly, all else in float32; for checking, slower').choices(['default', 'float32']).default('default'),
   );
   command.option('--gpu-memory <size>', "most memory of the first GPU, reserved at once: with it the GPU computes (0: the processor does; so far no real GPU's results have been verified)", sizeOrNone, 0);
+  command.addOption(
+    new Option('--gpu-products <name>', "what multiplies there; cublaslt: long prompts by NVIDIA's library, an error where it cannot be used; auto: where it can; changes results in their last bits").choices(['own', 'cublaslt', 'auto']).default('own'),
+  );
   command.option('--cpu-memory <size>', 'most resident memory of the process, in bytes or e.g. 2GiB (default: what is free, less a margin)', size);
   command.addOption(
     new Option('--disk <dir>', 'folder for the repacked file of a model that does not fit into memory: it is kept (default: in the user\'s cache folder)').argParser(path),
@@ -42,13 +46,14 @@ export function addEngineFlags(command: Command): void {
 
 /** What the flags say to `Engine.open`. */
 export function engineOptions(flags: EngineFlags, model: string): EngineOptions {
-  const { precision, compressWeights, compressCache, sparseAttention, gpuMemory, cpuMemory, disk, diskMemory, threads, device } = flags;
+  const { precision, compressWeights, compressCache, sparseAttention, gpuMemory, gpuProducts, cpuMemory, disk, diskMemory, threads, device } = flags;
   return {
     model,
     precision,
     sparseAttention,
     device,
     gpuMemory,
+    gpuProducts,
     ...(compressWeights === undefined ? {} : { compressWeights }),
     ...(compressCache === undefined ? {} : { compressCache }),
     ...(cpuMemory === undefined ? {} : { cpuMemory }),

@@ -39,6 +39,8 @@ const computeSchema = z.strictObject({
   threads: z.int().min(1).max(4096),
   /** Speed of x·Wᵀ for a batch of `tokens` rows of x: 2 operations a weight and token. At least one point for f16 or q8 or q4. */
   matmul: matmulSchema,
+  /** The same on a GPU by cuBLASLt, of many tokens: what `gpuProducts` would give. Plans do not look at it. */
+  matmulCublasLt: matmulSchema.optional(),
   attention: z.strictObject({
     /** Query · key and weights · value of prompts: 4 operations a query head element and key. */
     prefillFlopsPerSecond: positive,

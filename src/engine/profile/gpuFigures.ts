@@ -22,6 +22,7 @@ export function gpuFigures(figures: readonly MachineFigure[], take: Take): GpuFi
   const of = (what: MachineFigure['what']): readonly MachineFigure[] => figures.filter((figure) => figure.what === what);
   const products = of('gpu-matmul');
   if (products.length === 0) return undefined;
+  const library = of('gpu-matmul-cublaslt');
   const decode = of('gpu-attention-decode');
   const plain = decode.find(({ kind, groupHeads }) => kind === 'f16' && groupHeads === 1);
   const copied = take('gpu.memoryCopyBytesPerSecond', of('gpu-memory-copy')[0]);
@@ -32,6 +33,10 @@ export function gpuFigures(figures: readonly MachineFigure[], take: Take): GpuFi
         const short = figure.inputs > 0 && figure.inputs < LONG_INPUTS ? { inputs: figure.inputs } : {};
         return { weights, tokens: figure.tokens, ...short, flopsPerSecond: take(['gpu', 'matmul', weights, figure.tokens, ...Object.values(short)].join('.'), figure) };
       })),
+      ...(library.length > 0 && {
+        matmulCublasLt: MATMUL_WEIGHTS.flatMap((weights) => library.filter(({ kind }) => kind === weights).map((figure) => (
+          { weights, tokens: figure.tokens, flopsPerSecond: take(`gpu.matmulCublasLt.${weights}.${figure.tokens}`, figure) }))),
+      }),
       attention: {
         prefillFlopsPerSecond: take('gpu.attention.prefillFlopsPerSecond', of('gpu-attention-prefill')[0]),
         decodeBytesPerSecond: take('gpu.attention.decodeBytesPerSecond', plain),

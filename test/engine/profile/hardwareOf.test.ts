@@ -130,6 +130,11 @@ describe('what was measured, as a hardware profile', () => {
     // 32 tokens of 512 bytes at 800 GB/s are 20 ns, what a row and head take beside is 30.
     expect(profile.gpu?.attention.rowHeadsPerSecond).toBeCloseTo(1 / (5e-8 - 2.048e-8), -4);
     expect(profile.gpu?.matmul).toHaveLength(16);
+    expect(profile.gpu).not.toHaveProperty('matmulCublasLt');
+    const library = figure('gpu-matmul-cublaslt', 3e14, { kind: 'q8', tokens: 256 });
+    const both = parseHardware(hardwareOf({ figures: [...gpuFigures(), ...figures().figures, library], leftOut: [] }, on, memory), 'measured');
+    expect(both.gpu).toEqual({ ...profile.gpu, matmulCublasLt: [{ weights: 'q8', tokens: 256, flopsPerSecond: 3e14 }] });
+    expect(both.spread).toEqual({ ...profile.spread, 'gpu.matmulCublasLt.q8.256': 0.125 });
     expect(profile.linkCopies).toContainEqual({ direction: 'toHost', copyBytes: 2 ** 16, depth: 8, bytesPerSecond: 9e9 });
     // What of it may be used is nothing without figures.
     expect(hardwareOf(figures(), on, memory).memory.gpuBytes).toBe(0);

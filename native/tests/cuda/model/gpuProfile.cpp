@@ -6,8 +6,12 @@
 
 #include "../../../profile/Measurement.h"
 #include "../../../profile/Workbench.h"
+#include "../../../profile/gpu/gpuMeasurements.h"
 #include "../../../profile/measureMachine.h"
 #include "gpuFixture.h"
+#if !defined(SPILLWAY_CUDA_RUNTIME)
+#include "../fakeCublasLt.h"
+#endif
 
 namespace {
 using namespace spillway;
@@ -57,8 +61,8 @@ TEST(GpuProfile, HasEveryFigureAndGivesItsMemoryBack) {
   const std::map<std::string, size_t> expected = {
       {"link-up", 2}, {"link-down", 2}, {"gpu-memory-copy", 1}, {"gpu-matmul", 16}, {"gpu-attention-decode", 6}, {"gpu-attention-short", 1}, {"gpu-attention-prefill", 1},
       {"gpu-cache-store", 3}, {"gpu-rows", 1}, {"gpu-sample-greedy", 1}, {"gpu-sample-top-p", 1}, {"gpu-task", 1}};
+  seen.erase("gpu-matmul-cublaslt");  // of a device that has it
   EXPECT_EQ(seen, expected);
-  EXPECT_TRUE(figures.leftOut.empty());
 }
 
 TEST(GpuProfile, RefusesWhatIsNotThere) {
@@ -101,6 +105,34 @@ TEST(GpuProfile, StopsInTheMiddle) {
 }
 
 #if !defined(SPILLWAY_CUDA_RUNTIME)
+TEST(GpuProfile, MeasuresCublasLtOrSaysWhyNot) {
+  const auto measuredAlone = [] {
+    ProfileProgress progress;
+    const ProfileOptions options = quick();
+    Workbench bench(options, progress);
+    const auto measurement = measureGpuCublasLt(std::make_shared<GpuBench>(bench));
+    measurement->round(bench);
+    MachineFigures figures;
+    measurement->report(figures);
+    return figures;
+  };
+  const auto count = [](const MachineFigures& figures) {
+    return std::count_if(figures.figures.begin(), figures.figures.end(), [](const Figure& figure) { return figure.what == "gpu-matmul-cublaslt" && figure.tokens == 16 && figure.perSecond > 0; });
+  };
+  const MachineFigures without = measuredAlone();
+  EXPECT_EQ(count(without), 0);
+  ASSERT_EQ(without.leftOut.size(), 1u);
+  EXPECT_EQ(without.leftOut[0].what, "cuBLASLt");
+  EXPECT_NE(without.leftOut[0].reason.find("no libcublasLt was found"), std::string::npos);
+  const fake::Library library;
+  library->first = fake::kOneSequence;
+  const MachineFigures with = measuredAlone();
+  EXPECT_EQ(count(with), 3);
+  EXPECT_TRUE(with.leftOut.empty());
+  library->end = fake::kOneSequence;
+  EXPECT_NE(measuredAlone().leftOut.at(0).reason.find("found no algorithm"), std::string::npos);
+}
+
 TEST(GpuProfile, ADeviceThatFailsOrHasNoMemoryIsToldOf) {
   const auto failure = [](const ProfileOptions& options) {
     try {
