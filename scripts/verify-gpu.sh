@@ -115,6 +115,12 @@ else
     build_all > "$build/build.log" 2>&1 || { tail -n 40 "$build/build.log" >&2; exit 1; }
   fi
   export SPILLWAY_ADDON=$build/Release/spillway.node
+  # torch brings cuBLASLt along, in places that only its Python knows.
+  python=${SPILLWAY_FLEXGEN_PYTHON:-python3}
+  if [[ -z ${SPILLWAY_CUBLASLT:-} ]] && ! ldconfig -p 2> /dev/null | grep -q libcublasLt && command -v "$python" > /dev/null; then
+    cublaslt=$("$python" -c 'import glob, sys; print(next((f for p in sys.path for f in sorted(glob.glob(p + "/nvidia/*/lib/libcublasLt.so.1[1-3]"))), ""))' 2> /dev/null) || cublaslt=''
+    [[ -z $cublaslt ]] || export SPILLWAY_CUBLASLT=$cublaslt
+  fi
 fi
 # Profiles of this machine are measured once for all shapes, and not mixed with those of its user.
 export XDG_CACHE_HOME=$results/cache

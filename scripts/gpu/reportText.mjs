@@ -64,15 +64,15 @@ function speed(results) {
   const lines = names.map((name) => {
     const { driver, ...each } = results[`speed-${name}`];
     return [
-      shapeWords({ name, ...each }), each.rows, policyWords(each.policy), number(each.tokensPerSecond), number(each.predictedTokensPerSecond), percent(each.shareOfPredicted), each.bottleneck, number(each.prefillSeconds), number(each.decodeSeconds),
+      shapeWords({ name, ...each }), each.rows, policyWords(each.policy), each.gpuProducts, number(each.tokensPerSecond), number(each.predictedTokensPerSecond), percent(each.shareOfPredicted), each.bottleneck, number(each.prefillSeconds), number(each.decodeSeconds),
       driver === undefined ? '' : gib(driver.usedBytes), gib(each.residentPeakBytes),
     ];
   });
   const { promptTokens, newTokens, caps } = results[`speed-${names[0]}`];
   return [
     '## Speed', '',
-    `Random 16-bit weights, ${promptTokens} + ${newTokens} tokens, ${gib(caps.gpuBytes)} of GPU memory and ${gib(caps.cpuBytes)} of the processor's, policy \`auto\`. Shares are GPU/CPU/disk; GPU memory is the driver's count, with what CUDA itself takes.`, '',
-    ...table(['shape', 'rows', 'policy', 'tokens/s', 'predicted', 'share', 'bottleneck', 'prefill s', 'decode s', 'GPU memory', 'resident'], lines), '',
+    `Random 16-bit weights, ${promptTokens} + ${newTokens} tokens, ${gib(caps.gpuBytes)} of GPU memory and ${gib(caps.cpuBytes)} of the processor's, policy \`auto\`. Products are the own kernels', or, where they are faster and there, cuBLASLt's (\`auto\`), and predicted by the faster figures. Shares are GPU/CPU/disk; GPU memory is the driver's count, with what CUDA itself takes.`, '',
+    ...table(['shape', 'rows', 'policy', 'products', 'tokens/s', 'predicted', 'share', 'bottleneck', 'prefill s', 'decode s', 'GPU memory', 'resident'], lines), '',
   ];
 }
 

@@ -2,6 +2,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { againstCap, sampleDriver } from './driverMemory.mjs';
+import { fasterProducts } from './fasterProducts.mjs';
 import { capsOf, layersThatFit, roomOf, rowsInTime } from './fitToMachine.mjs';
 import { makeOptModel } from './makeOptModel.mjs';
 import { optBytes, wholeShape } from './optShapes.mjs';
@@ -41,11 +42,12 @@ async function generate(engine, work, { signal }) {
  * @param readDriver as in driverMemory.mjs, or undefined; `before`: what it said when this process had done nothing yet
  * @returns what was measured, what was predicted of the very run, their share; the policy; how the shape was cut
  */
-export async function measureSpeed({ library, name, shape, caps: asked, folder, hardware, promptTokens = 512, newTokens = 32, wantedSeconds, mostSeconds = Infinity, secondsLeft = () => Infinity, readDriver, before, signal }) {
+export async function measureSpeed({ library, name, shape, caps: asked, folder, hardware: profile, promptTokens = 512, newTokens = 32, wantedSeconds, mostSeconds = Infinity, secondsLeft = () => Infinity, readDriver, before, signal }) {
+  const { gpuProducts, hardware } = fasterProducts(profile, 'f16');
   const room = await roomOf(folder);
   const caps = capsOf(room, asked);
   const layers = layersThatFit(shape, room, caps);
-  const about = { name, layers, layersOfModel: shape.layers, caps, askedCaps: asked, promptTokens, newTokens };
+  const about = { name, layers, layersOfModel: shape.layers, caps, askedCaps: asked, promptTokens, newTokens, gpuProducts };
   if (layers < 1) return { ...about, notMeasured: `no layer of it fits: ${room.diskBytes} bytes of disk and ${room.memoryBytes} bytes of memory are free` };
   const scratch = await mkdtemp(join(folder, 'model-'));
   const modelPath = join(scratch, name);
@@ -62,7 +64,7 @@ export async function measureSpeed({ library, name, shape, caps: asked, folder, 
     try {
       began = performance.now();
       engine = await library.Engine.open({
-        model: modelPath, hardware, learn: false, gpuMemory: caps.gpuBytes, gpuProducts: 'auto', cpuMemory: caps.cpuBytes, disk: scratch, expectedRows: { promptTokens, newTokens, rows }, ...(signal && { signal }),
+        model: modelPath, hardware, learn: false, gpuMemory: caps.gpuBytes, gpuProducts, cpuMemory: caps.cpuBytes, disk: scratch, expectedRows: { promptTokens, newTokens, rows }, ...(signal && { signal }),
       });
       const work = { rows, promptTokens, newTokens, vocabularySize: wholeShape(shape).vocabularySize };
       stats = await generate(engine, work, { signal });
