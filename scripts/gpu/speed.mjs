@@ -53,7 +53,7 @@ export async function measureSpeed({ library, name, shape, caps: asked, folder, 
   const modelPath = join(scratch, name);
   try {
     const cut = { ...shape, layers };
-    let began = performance.now();
+    const began = performance.now();
     await makeOptModel(modelPath, cut, signal);
     const makeSeconds = seconds(began);
     // Opening takes about as long as writing did, and a prediction may be off by half.
@@ -62,7 +62,6 @@ export async function measureSpeed({ library, name, shape, caps: asked, folder, 
     const sampler = readDriver && sampleDriver(readDriver, 1000);
     let [stats, engine, peak] = [];
     try {
-      began = performance.now();
       engine = await library.Engine.open({
         model: modelPath, hardware, learn: false, gpuMemory: caps.gpuBytes, gpuProducts, cpuMemory: caps.cpuBytes, disk: scratch, expectedRows: { promptTokens, newTokens, rows }, ...(signal && { signal }),
       });
