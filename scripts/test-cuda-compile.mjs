@@ -1,8 +1,8 @@
-// Compiles every CUDA kernel with nvcc, and holds each to the registers, stack and spills that it is known to need.
+// Compiles every CUDA kernel with nvcc, and holds each to the registers, stack and spills that it is known to need. What is linked with CUDA's runtime has to answer without a driver, too.
 //   node scripts/test-cuda-compile.mjs [--toolkit FOLDER] [--architectures 90] [--counts FILE] [--print]
 // --toolkit: a CUDA toolkit; without it CUDACXX, or one that install-cuda-toolchain.sh puts into native/build-cuda (216 MB, needs pip and a package index).
 // --print: says what each kernel uses, for the table below.
-// One test a source file and one a kernel. Skipped, with the reason, where no toolkit can be had. Exits with 1 if a test fails.
+// One test a source file, one a kernel, one for the answer. Skipped, with the reason, where no toolkit can be had. Exits with 1 if a test fails.
 import { spawn, spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
@@ -151,7 +151,23 @@ async function compileNext() {
   }
 }
 
+/** The machine's GPUs as its driver lists them; none without a driver. */
+function gpusOfDriver() {
+  const listed = spawnSync('nvidia-smi', ['--list-gpus'], { encoding: 'utf8' });
+  return listed.status === 0 ? listed.stdout.split('\n').filter((line) => line.startsWith('GPU ')).length : 0;
+}
+
+async function answersWithoutADriver() {
+  const program = join(scratch, 'listGpus');
+  const linked = await run(nvcc, ['-std=c++17', '-DSPILLWAY_HAS_CUDA', join(root, 'native', 'tests', 'cuda', 'listGpus.cpp'), join(scratch, 'Devices.cu.o'), '-o', program]);
+  if (linked.status !== 0) return `cannot be linked:\n${linked.output}`;
+  const { status, output } = await run(program, []);
+  const expected = `${gpusOfDriver()}\n`;
+  return status === 0 && output === expected ? undefined : `found exit ${status} and ${JSON.stringify(output)}, expected exit 0 and ${JSON.stringify(expected)}`;
+}
+
 await Promise.all(Array.from({ length: availableParallelism() }, compileNext));
+test('the list of GPUs', await answersWithoutADriver());
 rmSync(scratch, { recursive: true, force: true });
 
 for (const name of [...new Set([...Object.keys(kernels), ...usage.map((entry) => entry.name)])].sort()) {
