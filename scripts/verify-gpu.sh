@@ -36,7 +36,7 @@ emulated=${SPILLWAY_VERIFY_EMULATED:+$(cd "$here" && realpath -m "$SPILLWAY_VERI
 results=${results:-$build/verify} report=$(realpath -m "$report")
 disk=${disk:-$results}
 
-steps=(kernels-ops kernels-models bench sanitizer-memcheck sanitizer-racecheck sanitizer-synccheck end-to-end-answers end-to-end-streaming speed-opt-6.7b speed-opt-30b peers-opt-6.7b peers-opt-30b)
+mapfile -t steps < <("$node" --input-type=module -e 'import { STEPS } from "./scripts/gpu/readResults.mjs"; console.log(STEPS.join("\n"));')
 IFS=, read -ra parts <<< "$only"
 for part in ${parts[@]+"${parts[@]}"}; do
   [[ " ${steps[*]} " == *" $part"[\ -]* ]] || { echo "--only: found $part, expected some of: ${steps[*]}, or what they begin with" >&2; exit 1; }

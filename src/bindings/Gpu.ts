@@ -10,7 +10,8 @@ export interface GpuFacts {
 }
 
 /** What multiplies on a GPU: see `EngineOptions.gpuProducts`. */
-export type GpuProducts = 'own' | 'cublaslt' | 'auto';
+export const GPU_PRODUCTS = ['own', 'cublaslt', 'auto'] as const;
+export type GpuProducts = (typeof GPU_PRODUCTS)[number];
 
 /**
  * How a runtime uses a GPU. Weights, pages of the cache and activations are on the device; what of them is in host memory or on disk crosses the link.

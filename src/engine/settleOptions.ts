@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import type { InstructionSet, MachineFacts } from '../bindings/Addon.js';
-import type { GpuProducts } from '../bindings/Gpu.js';
+import { GPU_PRODUCTS, type GpuProducts } from '../bindings/Gpu.js';
 import type { EngineOptions } from '../EngineOptions.js';
 import { UsageError } from '../errors/UsageError.js';
 import { WEIGHT_COMPRESSIONS, type WeightCompression } from '../model/compressBindings.js';
@@ -59,7 +59,6 @@ export interface GpuSettings {
 export const DEFAULT_BATCH_SIZE = 64;
 const TOKENS_PER_SQUARE = 512;
 const STREAMED_ROW_TOKENS = 512;
-const GPU_PRODUCTS: readonly GpuProducts[] = ['own', 'cublaslt', 'auto'];
 const INSTRUCTION_SETS: readonly InstructionSet[] = ['scalar', 'avx2', 'avx512', 'amx'];
 
 /** @throws UsageError naming the option, what was found and what was expected */

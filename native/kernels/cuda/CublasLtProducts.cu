@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "../cpu/panelLayout.h"
+#include "MemoryPool.h"
 
 namespace spillway::cuda {
 namespace {
@@ -15,10 +16,8 @@ constexpr uint32_t kMostOutputs = 8192, kLeastOutputs = 128;  // at a time
 constexpr size_t kMostRows = 1024;                            // likewise
 constexpr size_t kTypicalRows = 512;                          // that algorithms are chosen for
 constexpr int kMostCandidates = 16;
-constexpr size_t kAlignment = 256;
 constexpr uint32_t kRowAlignment = 64;  // of a run's first row: its columns are multiples of 32
 
-size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 size_t upTo(size_t unit, size_t count) { return (count + unit - 1) / unit * unit; }
 
 // What is made by one function of the library and ended by another.
@@ -85,7 +84,7 @@ uint32_t CublasLtProducts::outputsAtATime(uint32_t outputs, uint32_t inputs) {
 
 size_t CublasLtProducts::workspaceBytes(uint32_t outputs, uint32_t inputs, size_t rows) {
   const size_t some = outputsAtATime(outputs, inputs);
-  return aligned(some * halfColumns(inputs) * sizeof(uint16_t)) + aligned(upTo(kRowUnit, std::min(rows, kMostRows)) * some * sizeof(float));
+  return MemoryPool::aligned(some * halfColumns(inputs) * sizeof(uint16_t)) + MemoryPool::aligned(upTo(kRowUnit, std::min(rows, kMostRows)) * some * sizeof(float));
 }
 
 // One product, in one sequence: with no more than that a row's result depends on the row alone.
@@ -153,7 +152,7 @@ void CublasLtProducts::multiply(cudaStream_t stream, uint32_t outputs, const Dev
   const Algorithm& chosen = algorithm(outputs, weights.inputs);
   const size_t most = outputsAtATime(outputs, weights.inputs), columns = halfColumns(weights.inputs);
   auto* halves = reinterpret_cast<uint16_t*>(workspace);
-  auto* products = reinterpret_cast<float*>(workspace + aligned(most * columns * sizeof(uint16_t)));
+  auto* products = reinterpret_cast<float*>(workspace + MemoryPool::aligned(most * columns * sizeof(uint16_t)));
   for (size_t first = 0, some; first < weights.outputs; first += some) {
     some = std::min(most, weights.outputs - first);
     unpackHalves(stream, weights, static_cast<uint32_t>(first), static_cast<uint32_t>(some), halves);

@@ -32,7 +32,7 @@ class CublasLtProducts {
   CublasLtProducts(const CublasLtProducts&) = delete;
   CublasLtProducts& operator=(const CublasLtProducts&) = delete;
 
-  // Chooses for matrices of this shape, by trying: a second call does nothing. memory: tryBytes() on the device, 256-byte aligned. Returns when the stream has ended.
+  // Chooses for matrices of this shape, by trying: a second call does nothing. memory: tryBytes() on the device, aligned as MemoryPool does. Returns when the stream has ended.
   // False where no algorithm will do; throws what CUDA complains of.
   bool prepare(cudaStream_t stream, uint32_t outputs, uint32_t inputs, uint8_t* memory);
   static size_t tryBytes(uint32_t outputs, uint32_t inputs);
@@ -42,7 +42,7 @@ class CublasLtProducts {
   }
 
   // As multiply() of Matmul.h, but for rounding, for these runs of rows. weights: the matrix, or whole panels of one with `outputs` outputs, a shape that is served.
-  // workspace: workspaceBytes() for the most rows that any run has, 256-byte aligned. Throws Error(Internal) for what cuBLASLt refuses.
+  // workspace: workspaceBytes() for the most rows that any run has, aligned as MemoryPool does. Throws Error(Internal) for what cuBLASLt refuses.
   void multiply(cudaStream_t stream, uint32_t outputs, const DeviceMatrix& weights, const HalfRows& x, const RowRun* runs, size_t runCount, const float* bias, float* output,
                 size_t outputStride, uint8_t* workspace) const;
   // Bounded: 96 MiB, unless 128 outputs take more.

@@ -7,6 +7,7 @@
 #include "../cpu/floatFormats.h"
 #include "../cpu/panelLayout.h"
 #include "CublasLtProducts.h"
+#include "MemoryPool.h"
 
 namespace spillway::cuda {
 namespace {
@@ -28,11 +29,10 @@ std::vector<uint16_t> someHalves(size_t count, uint32_t state) {
 
 struct Sizes {
   Sizes(uint32_t outputs, uint32_t inputs) : outputs(std::min<size_t>(CublasLtProducts::outputsAtATime(outputs, inputs), kMostOutputs)), columns(halfColumns(inputs)) {}
-  static size_t aligned(size_t bytes) { return (bytes + 255) / 256 * 256; }
-  size_t weights() const { return aligned(outputs * columns * sizeof(uint16_t)); }
-  size_t x() const { return aligned(kRows * columns * sizeof(uint16_t)); }
-  size_t many() const { return aligned(kRows * outputs * sizeof(float)); }
-  size_t alone() const { return aligned(kAlone * outputs * sizeof(float)); }
+  size_t weights() const { return MemoryPool::aligned(outputs * columns * sizeof(uint16_t)); }
+  size_t x() const { return MemoryPool::aligned(kRows * columns * sizeof(uint16_t)); }
+  size_t many() const { return MemoryPool::aligned(kRows * outputs * sizeof(float)); }
+  size_t alone() const { return MemoryPool::aligned(kAlone * outputs * sizeof(float)); }
   size_t outputs, columns;
 };
 

@@ -3,11 +3,6 @@
 #include <algorithm>
 
 namespace spillway::cuda {
-namespace {
-
-size_t aligned(size_t bytes) { return (std::max<size_t>(bytes, 1) + MemoryPool::kAlignment - 1) / MemoryPool::kAlignment * MemoryPool::kAlignment; }
-
-}  // namespace
 
 MemoryPool::MemoryPool(MemoryKind kind, size_t capacityBytes) : kind_(kind), capacityBytes_(capacityBytes / kAlignment * kAlignment) {
   if (capacityBytes_ == 0) return;
@@ -34,7 +29,7 @@ MemoryPool::~MemoryPool() {
 
 MemoryPool::Block MemoryPool::take(size_t bytes, cudaStream_t stream, const std::string& what) {
   if (bytes <= capacityBytes_) {
-    bytes = aligned(bytes);
+    bytes = aligned(std::max<size_t>(bytes, 1));
     for (auto at = free_.begin(); at != free_.end(); ++at) {
       if (at->second.bytes < bytes) continue;
       const size_t offset = at->first;

@@ -20,6 +20,7 @@ class MemoryPool {
     size_t bytes;  // a multiple of kAlignment
   };
   static constexpr size_t kAlignment = 256;
+  static constexpr size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
   // Throws Error(Memory), naming what there is, where the device or the host does not give that much.
   MemoryPool(MemoryKind kind, size_t capacityBytes);

@@ -6,7 +6,7 @@ namespace spillway::cuda {
 
 StagedCopy::StagedCopy(MemoryPool& pinned, size_t pieceBytes, size_t buffers) : pinned_(pinned), pieceBytes_(pieceBytes) {
   // One block, cut up: a constructor that fails has nothing to give back.
-  stride_ = (pieceBytes + MemoryPool::kAlignment - 1) / MemoryPool::kAlignment * MemoryPool::kAlignment;
+  stride_ = MemoryPool::aligned(pieceBytes);
   for (size_t i = 0; i < buffers; i++) copied_.push_back(std::make_unique<Event>());
   memory_ = pinned.take(stride_ * buffers, nullptr, std::to_string(buffers) + " staging buffers");
   check(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");  // the host writes here: whoever had the memory before must be done

@@ -65,13 +65,13 @@ CudaModel::~CudaModel() {
 
 GpuPass CudaModel::passOf(const Batch& batch, Activations& activations, Scratch& scratch, Scratch& host, Link* link) const {
   GpuPass pass{spec_, parts_.weights, pages_, constants_, parts_.hostPages, parts_.compute, mostGpuPageEntries(parts_.options), batch, activations, scratch, host, link, parts_.options.keepKeys};
-  pass.library = {parts_.options.gpu->products != GpuProducts::Own, parts_.options.gpu->longPromptTokens, libraryProducts_.get()};
+  pass.library = {wantsLibrary(), parts_.options.gpu->longPromptTokens, libraryProducts_.get()};
   return pass;
 }
 
 template <typename Visit>
 void CudaModel::forProducts(Visit visit) const {
-  if (parts_.options.gpu->products == GpuProducts::Own || parts_.compute.precision != Precision::Default) return;
+  if (!wantsLibrary()) return;
   for (size_t layer = 0; layer < spec_.layers; layer++) {
     const LayerWeights& weights = parts_.weights.layer(layer);
     for (const StoredMatrix* matrix : {&weights.q, &weights.k, &weights.v, &weights.o, &weights.gate, &weights.up, &weights.down})
@@ -131,12 +131,11 @@ void CudaModel::reserve() {
 }
 
 void CudaModel::openLibrary() {
-  const GpuProducts products = parts_.options.gpu->products;
-  if (products == GpuProducts::Own || parts_.compute.precision != Precision::Default) return;
+  if (!wantsLibrary()) return;
   std::string whyNot;
   libraryProducts_ = cuda::CublasLtProducts::open(whyNot);
   if (libraryProducts_ == nullptr) {
-    if (products == GpuProducts::Auto) return;
+    if (parts_.options.gpu->products == GpuProducts::Auto) return;
     throw Error(ErrorCode::InvalidArgument, "gpu.products: found cublaslt, expected own: " + whyNot);
   }
   // Shapes that it has no algorithm for are left to the kernels.

@@ -41,7 +41,9 @@ class CudaModel : public GpuModel {
   GpuPass passOf(const Batch& batch, Activations& activations, Scratch& scratch, Scratch& host, Link* link) const;
   void reserveLinks();
   void reserveConstants();
-  // Matrices that cuBLASLt may multiply, where it is wanted: visit(matrix).
+  // Whether cuBLASLt is to multiply, if it can be used: it knows no products in float32.
+  bool wantsLibrary() const { return parts_.options.gpu->products != GpuProducts::Own && parts_.compute.precision == Precision::Default; }
+  // Matrices that it may multiply then: visit(matrix).
   template <typename Visit>
   void forProducts(Visit visit) const;
   void openLibrary();

@@ -8,15 +8,12 @@ namespace spillway {
 
 namespace {
 
-constexpr size_t kWorkspaceAlignment = 256;
-
 // Room for what cuBLASLt works on, of any of these products.
 uint8_t* takeWorkspace(const GpuPass& pass, const ProductJob* products, size_t count, size_t rows) {
   size_t bytes = 0;
   for (size_t p = 0; p < count; p++) bytes = std::max(bytes, cuda::CublasLtProducts::workspaceBytes(products[p].weights->outputs, products[p].weights->inputs, rows));
-  auto* data = pass.scratch.take<uint8_t>(bytes + kWorkspaceAlignment);
-  const size_t beyond = reinterpret_cast<uintptr_t>(data) % kWorkspaceAlignment;
-  return beyond == 0 ? data : data + (kWorkspaceAlignment - beyond);
+  auto* data = pass.scratch.take<uint8_t>(bytes + cuda::MemoryPool::kAlignment);
+  return reinterpret_cast<uint8_t*>(cuda::MemoryPool::aligned(reinterpret_cast<uintptr_t>(data)));
 }
 
 }  // namespace
