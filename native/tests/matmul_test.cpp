@@ -27,10 +27,9 @@ struct Job {
 };
 
 // All jobs over the first `rows` rows of `values`; outputs lie apart by 5 floats more than needed, which must stay untouched.
-std::vector<Product> multiply(InstructionSet set, unsigned threads, Precision precision, const std::vector<Job>& jobs, const float* values, size_t rows,
-                              size_t stride) {
+std::vector<Product> multiply(const Kernels& kernels, unsigned threads, Precision precision, const std::vector<Job>& jobs, const float* values, size_t rows, size_t stride) {
   ThreadPool pool(threads);
-  const Compute compute{kernelsFor(set), pool, precision};
+  const Compute compute{kernels, pool, precision};
   const size_t columns = jobs[0].weights->inputs;
   bool round = false;
   for (const Job& job : jobs) round = round || usesRoundedInput(compute, job.weights->type);
@@ -63,6 +62,10 @@ std::vector<Product> multiply(InstructionSet set, unsigned threads, Precision pr
     products.push_back(std::move(product));
   }
   return products;
+}
+
+std::vector<Product> multiply(InstructionSet set, unsigned threads, Precision precision, const std::vector<Job>& jobs, const float* values, size_t rows, size_t stride) {
+  return multiply(kernelsFor(set), threads, precision, jobs, values, rows, stride);
 }
 
 void expectSameBits(const float* a, const float* b, size_t count, const std::string& what) {
@@ -234,6 +237,17 @@ TEST_P(MatmulWide, HasTheBitsOfScalar) {
     const std::vector<float> wide = run(precision, 0, rows);
     const std::vector<float> scalar = run(precision, 0, rows, 1, InstructionSet::Scalar);
     expectSameBits(wide.data(), scalar.data(), scalar.size(), "scalar");
+  }
+}
+
+// Which of the two is taken is the processor's affair.
+TEST_P(MatmulWide, UnpackedOnceAndForEachTileHasTheSameBits) {
+  Kernels other = kernelsFor(GetParam().set);
+  other.matmul.shiftsAreFree = !other.matmul.shiftsAreFree;
+  for (const size_t rows : {size_t{5}, heavy ? size_t{6} : size_t{19}}) {
+    const std::vector<float> usual = run(Precision::Default, 0, rows);
+    const std::vector<Product> otherwise = multiply(other, 2, Precision::Default, {job()}, values.data(), rows, stride);
+    expectSameBits(otherwise[0].output.data(), usual.data(), usual.size(), std::to_string(rows) + " rows");
   }
 }
 

@@ -63,6 +63,15 @@ bool machineHas(InstructionSet set) {
   return false;
 }
 
+bool shiftsAreFree() {
+#if defined(SPILLWAY_X86_KERNELS)
+  __builtin_cpu_init();
+  return __builtin_cpu_is("amd");
+#else
+  return false;
+#endif
+}
+
 InstructionSet bestInstructionSet() {
   InstructionSet best = InstructionSet::Scalar;
   for (const InstructionSet set : kInstructionSets)

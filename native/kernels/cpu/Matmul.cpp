@@ -75,7 +75,7 @@ Cut cutJob(const MatmulJob& job, const Route& route, size_t rows, size_t share) 
 }
 
 // Without its output.
-MatmulBlock blockOf(const WeightMatrix& weights, const float* bias, const MatrixInput& input, RoundedInput form, const Cut& cut, size_t item) {
+MatmulBlock blockOf(const MatmulKernels& kernels, const WeightMatrix& weights, const float* bias, const MatrixInput& input, const Cut& cut, size_t item) {
   // Neighbouring items share panels rather than rows, so that a panel's second use finds it in the cache.
   const size_t firstRow = item % cut.rowBlocks * cut.rowsPerBlock;
   const size_t firstPanel = item / cut.rowBlocks * cut.panelsPerBlock;
@@ -88,12 +88,13 @@ MatmulBlock blockOf(const WeightMatrix& weights, const float* bias, const Matrix
   block.panelBytes = bytes;
   block.outputs = std::min(weights.outputs - firstOutput, cut.panelsPerBlock * kPanelOutputs);
   block.rows = std::min(input.rows - firstRow, cut.rowsPerBlock);
-  block.rounded = input.rounded == nullptr ? nullptr : input.rounded + roundedBytes(form, firstRow, input.columns);
+  block.rounded = input.rounded == nullptr ? nullptr : input.rounded + roundedBytes(kernels.rounded, firstRow, input.columns);
   block.values = input.values == nullptr ? nullptr : input.values + firstRow * input.stride;
   block.valueStride = input.stride;
   block.bias = bias == nullptr ? nullptr : bias + firstOutput;
   block.output = nullptr;
   block.outputStride = 0;
+  block.shiftsAreFree = kernels.shiftsAreFree;
   return block;
 }
 
@@ -107,7 +108,7 @@ void multiply(const Compute& compute, const Route& route, const MatmulBlock& blo
 }
 
 void runItem(const Compute& compute, const MatmulJob& job, const MatrixInput& input, const Route& route, const Cut& cut, size_t item, uint8_t* workspace) {
-  MatmulBlock block = blockOf(*job.weights, job.bias, input, route.form, cut, item);
+  MatmulBlock block = blockOf(compute.kernels.matmul, *job.weights, job.bias, input, cut, item);
   const Item at{item % cut.rowBlocks * cut.rowsPerBlock, item / cut.rowBlocks * cut.panelsPerBlock * kPanelOutputs};
   if (!hasTotals(job, route)) {
     block.output = job.output + at.firstRow * job.outputStride + at.firstOutput;
@@ -119,7 +120,7 @@ void runItem(const Compute& compute, const MatmulJob& job, const MatrixInput& in
   block.outputStride = totals.stride;
   multiply(compute, route, block, workspace);
   if (job.factor != nullptr) {
-    MatmulBlock second = blockOf(*job.factor, job.factorBias, input, route.form, cut, item);
+    MatmulBlock second = blockOf(compute.kernels.matmul, *job.factor, job.factorBias, input, cut, item);
     second.output = totals.product + cut.rowsPerBlock * totals.stride;
     second.outputStride = totals.stride;
     multiply(compute, routeOf(compute, job.factor->type), second, workspace);
@@ -161,11 +162,9 @@ MatrixInput prepareInput(const Compute& compute, const float* values, size_t row
   MatrixInput input{values, rows, columns, stride, nullptr};
   if (!round || rows == 0) return input;
   const MatmulKernels& kernels = compute.kernels.matmul;
-  if (kernels.rounded == RoundedInput::Groups && columns % kGroupInputs != 0)
-    throw Error(ErrorCode::InvalidArgument, "8-bit activations come in groups of 32: " + std::to_string(columns) + " columns");
-  uint8_t* rounded = scratch.take<uint8_t>(roundedBytes(kernels.rounded, rows, columns));
-  if (rounded == nullptr) return input;
-  input.rounded = rounded;
+  input.rounded = takeRounded(compute, rows, columns, scratch).rounded;
+  if (input.rounded == nullptr) return input;
+  uint8_t* rounded = const_cast<uint8_t*>(input.rounded);
   const size_t together = rowsTogether(kernels.rounded);
   forRowTiles(compute, rows, columns, [&](size_t row, size_t count, unsigned) {
     kernels.roundRows(values + row * stride, stride, std::min(together, count), columns, rounded + roundedBytes(kernels.rounded, row, columns));
@@ -174,6 +173,8 @@ MatrixInput prepareInput(const Compute& compute, const float* values, size_t row
 }
 
 MatrixInput takeRounded(const Compute& compute, size_t rows, size_t columns, Scratch& scratch) {
+  if (compute.kernels.matmul.rounded == RoundedInput::Groups && columns % kGroupInputs != 0)
+    throw Error(ErrorCode::InvalidArgument, "8-bit activations come in groups of 32: " + std::to_string(columns) + " columns");
   return {nullptr, rows, columns, columns, scratch.take<uint8_t>(roundedBytes(compute.kernels.matmul.rounded, rows, columns))};
 }
 

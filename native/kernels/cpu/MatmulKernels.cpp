@@ -1,3 +1,4 @@
+#include "InstructionSet.h"
 #include "matmulIsa.h"
 
 namespace spillway::SPILLWAY_ISA {
@@ -27,7 +28,7 @@ void multiplyQuantised(const MatmulBlock& block, uint8_t* workspace) {
 }  // namespace
 
 const MatmulKernels& matmulKernels() {
-  static constexpr MatmulKernels kernels{RoundedInput::Groups, roundRows, multiplyQuantised, multiplyFloat};
+  static const MatmulKernels kernels{RoundedInput::Groups, SPILLWAY_ISA_LEVEL == 2 && shiftsAreFree(), roundRows, multiplyQuantised, multiplyFloat};
   return kernels;
 }
 

@@ -69,6 +69,7 @@ struct MatmulBlock {
   const float* bias;  // [outputs] or null
   float* output;      // [rows, outputStride]; products of bfloat16 write whole panels
   size_t outputStride;
+  bool shiftsAreFree;  // MatmulKernels::shiftsAreFree
 };
 
 // Panels that a kernel takes at a time at most: blocks are best made of whole multiples. With 32 registers three panels by four rows balance loads and
@@ -80,6 +81,9 @@ constexpr size_t kMatmulWorkspaceBytes = 64 * 1024;
 
 struct MatmulKernels {
   RoundedInput rounded;
+  // Whether shifting and masking vectors of 64 bytes costs nothing beside products of them; then 4-bit weights are unpacked for each tile of rows anew. Of
+  // no consequence for results.
+  bool shiftsAreFree;
   // Rounds rows that lie together: up to rowsTogether(). Groups: columns is a multiple of 32; a group below 1e-30 in magnitude becomes zeros; lanes of
   // absent rows are left as they are, for no product reads them.
   void (*roundRows)(const float* values, size_t stride, size_t rows, size_t columns, uint8_t* to);

@@ -65,17 +65,24 @@ class Ahead {
   int part_ = 0, left_;
 };
 
-// Weights of some panels side by side, for some groups, unpacked for many rows.
-struct UnpackedWeights {
-  uint8_t* vectors;  // [group][panel][unpackedVectors][64]
-  float* scales;     // [group][panel][half][3][16]: scale, minusBias of it, offset
+// Weights of some panels side by side, for some groups, made ready for many rows: scales are unpacked, and vectors too unless they are multiplied in place.
+struct PreparedWeights {
+  const uint8_t* vectors;  // of the first panel: [group][unpackedVectors][64], or as in panels
+  size_t panelStride;      // from panel to panel, in bytes
+  const float* scales;     // [group][panel][half][3][16]: scale, minusBias of it, offset
   size_t groups;
 };
 constexpr size_t kUnpackedScale = 3 * kPanelOutputs;
 
-// Adds the products of unpacked weights with rows to their totals. `first`: the totals begin here. Compiled once for all types of the same arithmetic.
-using MultiplyUnpacked = void (*)(const UnpackedWeights& weights, const QuantisedTile* tiles, size_t tileStride, size_t starts, size_t rows, bool first, const Totals& totals,
+// Whether vectors are multiplied as they lie in panels, unpacked in registers on the way or not packed at all. That saves writing and reading unpacked ones,
+// and takes instructions for each tile of rows instead: nibbles are had with three of them for two vectors, other widths take too many.
+static constexpr bool inPlace(const PanelFormat& format, bool shiftsAreFree) {
+  return SPILLWAY_ISA_LEVEL == 2 && shiftsAreFree && format.scalesPerGroup == 1 && (format.bits == 4 || format.bits == 8);
+}
+
+// Adds the products of weights with rows to their totals. `first`: the totals begin here. Compiled once for all types of the same arithmetic.
+using MultiplyPrepared = void (*)(const PreparedWeights& weights, const QuantisedTile* tiles, size_t tileStride, size_t starts, size_t rows, bool first, const Totals& totals,
                                   Ahead ahead);
-MultiplyUnpacked multiplyUnpacked(const PanelFormat& format, int panels);
+MultiplyPrepared multiplyPrepared(const PanelFormat& format, int panels, bool inPlace);
 
 }  // namespace spillway::SPILLWAY_ISA

@@ -41,15 +41,23 @@ static inline void storeUnpacked(uint8_t*& at, Bytes vector, bool inTwo) {
   at += inTwo ? 2 * kVectorBytes : kVectorBytes;
 }
 
+// Panel by panel, `panelBytes` apart.
 template <WeightType T, int P>
-static void unpack(const PackedWeights<T>& packed, size_t firstGroup, const UnpackedWeights& unpacked) {
-  constexpr PanelFormat format = panelFormat(T);
-  uint8_t* vector = unpacked.vectors;
-  float* to = unpacked.scales;
-  for (size_t group = firstGroup; group < firstGroup + unpacked.groups; group++)
-    for (int p = 0; p < P; p++) {
+static void unpackVectors(const PackedWeights<T>& packed, size_t firstGroup, size_t groups, uint8_t* to, size_t panelBytes) {
+  for (int p = 0; p < P; p++) {
+    uint8_t* vector = to + static_cast<size_t>(p) * panelBytes;
+    for (size_t group = firstGroup; group < firstGroup + groups; group++) {
       SPILLWAY_UNROLL(8)
-      for (int v = 0; v < 8; v++) storeUnpacked(vector, packed.vector(group, p, v), unpackedVectors(format.bits) == 16);
+      for (int v = 0; v < 8; v++) storeUnpacked(vector, packed.vector(group, p, v), unpackedVectors(panelFormat(T).bits) == 16);
+    }
+  }
+}
+
+template <WeightType T, int P>
+static void unpackScales(const PackedWeights<T>& packed, size_t firstGroup, size_t groups, float* to) {
+  constexpr PanelFormat format = panelFormat(T);
+  for (size_t group = firstGroup; group < firstGroup + groups; group++)
+    for (int p = 0; p < P; p++)
       for (int half = 0; half < format.scalesPerGroup; half++) {
         const GroupScale from = packed.both(group, p, half);
         store(to, from.scale);
@@ -57,7 +65,6 @@ static void unpack(const PackedWeights<T>& packed, size_t firstGroup, const Unpa
         if (format.offset) store(to + 2 * kPanelOutputs, from.offset);
         to += kUnpackedScale;
       }
-    }
 }
 
 static inline const QuantisedTile* tilesOf(const MatmulBlock& block) { return reinterpret_cast<const QuantisedTile*>(block.rounded); }
@@ -81,7 +88,7 @@ template <WeightType T, int P>
 static void multiplyPanels(const MatmulBlock& block, size_t panel, const Totals& totals, uint8_t* workspace) {
   constexpr PanelFormat format = panelFormat(T);
   constexpr size_t kScaleBytes = scaleBytesPerGroup(format.kind);
-  constexpr size_t kVectorsBytes = kGroupsPerBlock * P * unpackedVectors(format.bits) * kVectorBytes;
+  constexpr size_t kUnpackedPanel = kGroupsPerBlock * unpackedVectors(format.bits) * kVectorBytes, kVectorsBytes = P * kUnpackedPanel;
   static_assert(kPartialBytes + kVectorsBytes + kGroupsPerBlock * P * format.scalesPerGroup * kUnpackedScale * sizeof(float) <= kMatmulWorkspaceBytes,
                 "the workspace is large enough");
   const size_t groups = block.inputs / kGroupInputs;
@@ -89,19 +96,24 @@ static void multiplyPanels(const MatmulBlock& block, size_t panel, const Totals&
   if constexpr (P == panelsTogether(format)) {  // the few panels that are left over need no tiles of their own
     if (block.rows <= kTileRows) return multiplyPacked<T, P>(packed, groups, block, totals);
   }
-  const MultiplyUnpacked multiply = multiplyUnpacked(format, P);
+  const bool asTheyLie = inPlace(format, block.shiftsAreFree);
+  const MultiplyPrepared multiply = multiplyPrepared(format, P, asTheyLie);
+  constexpr size_t kStoredGroup = format.bits * kVectorBytes;
   uint8_t* vectors = workspace + kPartialBytes;
+  float* scales = reinterpret_cast<float*>(vectors + kVectorsBytes);
   const size_t blocks = (groups + kGroupsPerBlock - 1) / kGroupsPerBlock;
   size_t begin = 0;
   for (size_t b = 0; b < blocks; b++) {
     const size_t end = groups * (b + 1) / blocks;  // blocks of nearly equal size
     const bool last = b + 1 == blocks;             // what comes next is then the next panels' first block
     const size_t next = last ? 0 : end, nextEnd = last ? groups / blocks : groups * (b + 2) / blocks;
-    const Ahead ahead(packed.panel + (last ? P * block.panelBytes : 0), block.panelBytes, P, {next * format.bits * kVectorBytes, packed.scalesAt + next * kScaleBytes},
-                      {(nextEnd - next) * format.bits * kVectorBytes, (nextEnd - next) * kScaleBytes});
-    const UnpackedWeights unpacked{vectors, reinterpret_cast<float*>(vectors + kVectorsBytes), end - begin};
-    unpack<T, P>(packed, begin, unpacked);
-    multiply(unpacked, tilesOf(block) + begin, kTilesPerGroup * groups, startsAt(format.zero), block.rows, b == 0, totals, ahead);
+    const Ahead ahead(packed.panel + (last ? P * block.panelBytes : 0), block.panelBytes, P, {next * kStoredGroup, packed.scalesAt + next * kScaleBytes},
+                      {(nextEnd - next) * kStoredGroup, (nextEnd - next) * kScaleBytes});
+    unpackScales<T, P>(packed, begin, end - begin, scales);
+    if (!asTheyLie) unpackVectors<T, P>(packed, begin, end - begin, vectors, kUnpackedPanel);
+    const PreparedWeights prepared = asTheyLie ? PreparedWeights{packed.panel + begin * kStoredGroup, block.panelBytes, scales, end - begin}
+                                               : PreparedWeights{vectors, kUnpackedPanel, scales, end - begin};
+    multiply(prepared, tilesOf(block) + begin, kTilesPerGroup * groups, startsAt(format.zero), block.rows, b == 0, totals, ahead);
     begin = end;
   }
 }

@@ -52,7 +52,7 @@ inline __m256i startOfEight(const QuantisedTile& tile, size_t starts, int half, 
 
 // Outputs 8 * part to 8 * part + 7 of the panel.
 template <typename A, int R>
-void multiplyPart(const UnpackedWeights& weights, size_t part, const QuantisedTile* tile, size_t starts, bool first, const Totals& totals, size_t row, Ahead& ahead) {
+void multiplyPart(const PreparedWeights& weights, size_t part, const QuantisedTile* tile, size_t starts, bool first, const Totals& totals, size_t row, Ahead& ahead) {
   constexpr int kHalves = A::kHalves;
   float* at = totals.at + row * totals.stride + 8 * part;
   __m256 total[R];
@@ -101,9 +101,9 @@ void multiplyPart(const UnpackedWeights& weights, size_t part, const QuantisedTi
   for (int r = 0; r < R; r++) _mm256_storeu_ps(at + static_cast<size_t>(r) * totals.stride, total[r]);
 }
 
-template <typename A, int R, int P>
-void multiplyUnpackedTile(const UnpackedWeights& weights, const QuantisedTile* tile, size_t starts, bool first, const Totals& totals, size_t row, Ahead& ahead) {
-  static_assert(P == 1, "panels come one at a time");
+template <typename A, int R, int P, int StoredBits>
+void multiplyPreparedTile(const PreparedWeights& weights, const QuantisedTile* tile, size_t starts, bool first, const Totals& totals, size_t row, Ahead& ahead) {
+  static_assert(P == 1 && StoredBits == 8, "panels come one at a time, unpacked");
   for (size_t part = 0; part < 2; part++) multiplyPart<A, R>(weights, part, tile, starts, first, totals, row, ahead);
 }
 

@@ -34,7 +34,7 @@ void multiplyRounded(const MatmulBlock& block, uint8_t* workspace) {
 }  // namespace
 
 const MatmulKernels& matmulKernels(const MatmulKernels& wide) {
-  static const MatmulKernels kernels{RoundedInput::Bfloat16, roundRows, multiplyRounded, wide.multiplyFloat};
+  static const MatmulKernels kernels{RoundedInput::Bfloat16, false, roundRows, multiplyRounded, wide.multiplyFloat};
   return kernels;
 }
 
