@@ -20,7 +20,7 @@ export function flexgenPolicy(batchSize: number, batches: number, percent: reado
 export const CPU_MACHINE: HardwareProfile = parseHardware(
   {
     format: 'spillway-hardware-1', name: 'two cores',
-    machine: { processorName: 'AMD EPYC', processors: 2, memoryBytes: 8 * 2 ** 30 },
+    machine: { processorName: 'a processor of tests', processors: 2, memoryBytes: 8 * 2 ** 30 },
     memory: { gpuBytes: 0, cpuBytes: 8 * 2 ** 30, diskBytes: 1e11 },
     links: { diskReadBytesPerSecond: 1e9, diskWriteBytesPerSecond: 8e8 },
     cpu: {
