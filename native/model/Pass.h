@@ -1,6 +1,7 @@
 // What one task of a pass computes: the five parts of src/bindings/Addon.ts (COMPUTE_PARTS).
 #pragma once
 #include <algorithm>
+#include <cstdint>
 #include <memory>
 
 #include "../kernels/cpu/Kernels.h"
@@ -31,10 +32,11 @@ struct Pass {
   const uint8_t* streamed = nullptr;  // the buffer that holds what streams of the layer at hand, if anything does
   uint8_t* staged = nullptr;          // the staging buffer of the square at hand, if it has pages to stage
   size_t stagedBytes = 0;             // of a place in it
+  size_t leading = SIZE_MAX;          // how many of the batch's tokens the task is about: the first ones
 
   static constexpr size_t kMostProducts = 3;
 
-  size_t tokens() const { return batch.tokens.size(); }
+  size_t tokens() const { return std::min(leading, batch.tokens.size()); }
 
   // body(row, worker) for every row, in parallel where that is worth it. `width`: elements that one row is about.
   template <typename Body>
@@ -53,17 +55,20 @@ struct Pass {
     else compute.kernels.rows.layerNorm(x, weight, bias, spec.normEpsilon, spec.hiddenSize, y);
   }
 
-  // Whether all products with these weights take rows that were rounded a tile at a time, and nothing else: then rows need not stand in memory as floats.
-  bool roundsTiles(const StoredMatrix* const* weights, size_t count) const {
-    if (compute.kernels.matmul.rounded != RoundedInput::Bfloat16) return false;
+  // Whether products with these weights take rounded rows and nothing else: then whole rows need not stand in memory as floats.
+  bool takeRoundedRows(const StoredMatrix* const* weights, size_t count) const {
     return std::all_of(weights, weights + count, [this](const StoredMatrix* each) { return usesRoundedInput(compute, each->type); });
+  }
+  // The same of parts of rows: groups of 8 bits are rounded as the whole row is.
+  bool takeRoundedParts(const StoredMatrix* const* weights, size_t count) const {
+    return compute.kernels.matmul.rounded == RoundedInput::Bfloat16 && takeRoundedRows(weights, count);
   }
   // The norm of hidden states, [tokens, hiddenSize], as input of products with these weights. Lives in scratch.
   template <size_t Count>
   MatrixInput normed(const StoredMatrix* const (&weights)[Count], const float* weight, const float* bias) const {
     const size_t width = spec.hiddenSize;
     const auto make = [this, weight, bias, width](size_t t, float* to) { norm(activations.hidden + t * width, weight, bias, to); };
-    if (roundsTiles(weights, Count)) {
+    if (takeRoundedRows(weights, Count)) {
       const RowMaker maker{[](const void* context, size_t row, float* to) { (*static_cast<decltype(&make)>(context))(row, to); }, &make};
       return prepareRounded(compute, maker, tokens(), width, scratch);
     }
@@ -146,7 +151,8 @@ void attendLayer(const Pass& pass, size_t layer);
 // For a batch with pages on disk, first: new keys and values from the activations into the pages, in the pool, the staging buffer and the tails.
 // Leaves the pages' places in Batch::pagePointers. Throws Error(InvalidArgument) unless this batch and layer were projected last.
 void placePages(const Pass& pass, size_t layer);
-// Output projection, residual, feed-forward block.
+// Output projection, residual, feed-forward block. After a model's last layer only the hidden states of tokens whose logits
+// the head computes are of use.
 void finish(const Pass& pass, size_t layer);
 // Final norm, language-model head, and sampling or scoring for the ranges that ask for it.
 std::unique_ptr<HeadResult> head(const Pass& pass);

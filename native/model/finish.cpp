@@ -19,9 +19,7 @@ void finishDirectly(const Pass& pass, const LayerWeights& weights) {
   pass.scratch.release(mark);
 }
 
-}  // namespace
-
-void finish(const Pass& pass, size_t layer) {
+void finishAll(const Pass& pass, size_t layer) {
   if (addsDirectly(pass.spec)) return finishDirectly(pass, pass.weights.layer(layer));
   const DecoderSpec& spec = pass.spec;
   const LayerWeights& weights = pass.weights.layer(layer);
@@ -65,6 +63,42 @@ void finish(const Pass& pass, size_t layer) {
   pass.scratch.release(mark);
 }
 
+// Tokens of the batch whose logits the head computes, in order. @returns how many
+size_t listHeadTokens(const Batch& batch, uint32_t* tokens) {
+  size_t count = 0;
+  for (const BatchRange& range : batch.ranges) {
+    if (range.mode == HeadMode::None) continue;
+    for (uint32_t t = range.mode == HeadMode::Sample ? range.tokens - 1 : 0; t < range.tokens; t++) tokens[count++] = range.firstToken + t;
+  }
+  return count;
+}
+
+}  // namespace
+
+// After the last layer nobody asks for a prompt's other tokens: rows that the head takes are moved to the front, finished there, and moved back.
+void finish(const Pass& pass, size_t layer) {
+  if (!pass.spec.samples() || layer + 1 != pass.spec.layers) return finishAll(pass, layer);
+  const size_t mark = pass.scratch.used();
+  uint32_t* taken = pass.scratch.take<uint32_t>(pass.tokens());
+  if (pass.measuring) {
+    finishAll(pass, layer);
+  } else if (const size_t count = listHeadTokens(pass.batch, taken); count > 0) {
+    const auto move = [](float* rows, size_t width, size_t from, size_t to) {
+      if (from != to) std::copy_n(rows + from * width, width, rows + to * width);
+    };
+    const size_t width = pass.spec.hiddenSize;
+    for (size_t i = 0; i < count; i++) {
+      move(pass.activations.hidden, width, taken[i], i);
+      move(pass.activations.queries, pass.spec.queryWidth(), taken[i], i);
+    }
+    Pass some = pass;
+    some.leading = count;
+    finishAll(some, layer);
+    for (size_t i = count; i-- > 0;) move(pass.activations.hidden, width, i, taken[i]);
+  }
+  pass.scratch.release(mark);
+}
+
 void feedForward(const Pass& pass, const LayerWeights& weights, const float* input, float* output) {
   if (pass.spec.feedForward == FeedForwardKind::Experts) return feedForwardExperts(pass, weights, input, output);
   const StoredMatrix* const matrices[] = {&weights.up, present(weights.gate) ? &weights.gate : &weights.up};
@@ -82,7 +116,7 @@ void feedForwardDense(const Pass& pass, const LayerWeights& weights, const Matri
   const StoredMatrix& first = gated ? weights.gate : weights.up;
   const float* firstBias = gated ? nullptr : weights.upBias;
   const ProductJob last{&weights.down, weights.downBias, output, weights.down.outputs};
-  const bool rounds = pass.roundsTiles(down, 1);
+  const bool rounds = pass.takeRoundedParts(down, 1);
   const bool whole = !(streams(first) && first.residentOutputs != 0) && !(streams(weights.up) && weights.up.residentOutputs != 0);
   if (whole && usesRoundedInput(pass.compute, first.type) == usesRoundedInput(pass.compute, weights.up.type)) {
     const MatrixInput activated = rounds ? takeRounded(pass.compute, pass.tokens(), width, pass.scratch)

@@ -50,6 +50,7 @@ static inline void prefetch(const uint8_t* ahead, size_t bytes) {
 struct Part {
   uint32_t start;  // its first position
   uint32_t fromBlock, toBlock;
+  bool allValues;  // are read, after the keys
   const uint8_t* keys[kPartBlocks + kBlocksAhead];
   const uint8_t* values[kPartBlocks + kBlocksAhead];
 };
@@ -240,6 +241,7 @@ static void attendDensely(const AttentionBlock& block) {
   const uint32_t firstSeen = firstSeenBy(block), end = block.firstPosition + block.tokens;
   const BlockPlaces places(block);
   Part part;
+  part.allValues = true;
   for (uint32_t start = firstSeen / kPartTokens * kPartTokens; start < end; start += kPartTokens) {
     places.locate(start, firstSeen / kKeyBlock, (end + kKeyBlock - 1) / kKeyBlock, &part);
     // Ranges move on with the token, so the tokens that see anything of this part are consecutive.

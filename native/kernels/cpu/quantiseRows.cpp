@@ -19,44 +19,57 @@ float largestOf(f32x16 first, f32x16 second) {
 f32x16 biased(f32x16 x, f32x16 inverse) { return add(mul(x, inverse), set1(kBias)); }
 i32x16 integers(f32x16 biasedValues) { return sub(asInt(biasedValues), set1Int(kBiasBits)); }
 
-// One row's part of a group's tile: zeros, where `scale` says how they are to be taken.
-void storeZeros(QuantisedTile& tile, size_t lane, float scale, int32_t sums[2]) {
-  storeInt8(tile.values[lane], set1Int(0), set1Int(0), sums);
+// One row's part of a group's tile. Sums go where storeStarts() expects them.
+void storeValues(QuantisedTile& tile, size_t lane, i32x16 first, i32x16 second) {
+  int32_t sums[2];
+  storeInt8(tile.values[lane], first, second, sums);
+  tile.halfStart32[0][lane] = sums[0];
+  tile.halfStart32[1][lane] = sums[1];
+}
+
+// Zeros, where `scale` says how they are to be taken.
+void storeZeros(QuantisedTile& tile, size_t lane, float scale) {
+  storeValues(tile, lane, set1Int(0), set1Int(0));
   tile.scale[lane] = scale;
 }
 
 // Rounds 32 values of known largest magnitude. Where `lost` is not null it gets what the rounding lost of them.
-void storeRounded(f32x16 first, f32x16 second, float largest, QuantisedTile& tile, size_t lane, int32_t sums[2], f32x16* lost) {
+void storeRounded(f32x16 first, f32x16 second, float largest, QuantisedTile& tile, size_t lane, f32x16* lost) {
   if (!(largest >= kSmallest && largest < __builtin_inff())) {
-    storeZeros(tile, lane, largest < kSmallest ? 0.0f : __builtin_nanf(""), sums);
+    storeZeros(tile, lane, largest < kSmallest ? 0.0f : __builtin_nanf(""));
     if (lost != nullptr) lost[0] = lost[1] = zero();
     return;
   }
   const f32x16 inverse = set1(127.0f / largest);
   const f32x16 firstRounded = biased(first, inverse), secondRounded = biased(second, inverse);
   tile.scale[lane] = largest * (1.0f / 127.0f);
-  storeInt8(tile.values[lane], integers(firstRounded), integers(secondRounded), sums);
+  storeValues(tile, lane, integers(firstRounded), integers(secondRounded));
   if (lost == nullptr) return;
   const f32x16 scale = set1(tile.scale[lane]);
   lost[0] = fnma(sub(firstRounded, set1(kBias)), scale, first);
   lost[1] = fnma(sub(secondRounded, set1(kBias)), scale, second);
 }
 
-void storeStarts(QuantisedTile& tile, size_t lane, const int32_t sums[2]) {
-  const int32_t sum = sums[0] + sums[1];
-  tile.scaledSum[lane] = tile.scale[lane] * static_cast<float>(sum);
-  tile.start8[lane] = kBiasBits - 8 * sum;
-  tile.start16[lane] = kBiasBits - 16 * sum;
-  tile.start128[lane] = kBiasBits - 128 * sum;
-  tile.halfStart32[0][lane] = kBiasBits - 32 * sums[0];
-  tile.halfStart32[1][lane] = kBiasBits - 32 * sums[1];
+// What dot products start from, made of the sums of either half, which stand where those of halves will. A loop a field: the lanes of a field are computed
+// and stored together. Not right after the sums: a processor waits long for what was stored in smaller pieces just before.
+template <size_t R>
+void storeStarts(QuantisedTile& tile) {
+  int32_t halves[2][R], whole[R];
+  for (size_t lane = 0; lane < R; lane++) halves[0][lane] = tile.halfStart32[0][lane];
+  for (size_t lane = 0; lane < R; lane++) halves[1][lane] = tile.halfStart32[1][lane];
+  for (size_t lane = 0; lane < R; lane++) whole[lane] = halves[0][lane] + halves[1][lane];
+  for (size_t lane = 0; lane < R; lane++) tile.scaledSum[lane] = tile.scale[lane] * static_cast<float>(whole[lane]);
+  for (size_t lane = 0; lane < R; lane++) tile.start8[lane] = kBiasBits - 8 * whole[lane];
+  for (size_t lane = 0; lane < R; lane++) tile.start16[lane] = kBiasBits - 16 * whole[lane];
+  for (size_t lane = 0; lane < R; lane++) tile.start128[lane] = kBiasBits - 128 * whole[lane];
+  for (size_t lane = 0; lane < R; lane++) tile.halfStart32[0][lane] = kBiasBits - 32 * halves[0][lane];
+  for (size_t lane = 0; lane < R; lane++) tile.halfStart32[1][lane] = kBiasBits - 32 * halves[1][lane];
 }
 
 // One group of R rows. Loops over lanes are unrolled, so that the lanes' numbers stay in registers.
 // tile.scale holds the group's largest magnitudes; `over`: what they are beyond where they are refined.
 template <size_t R>
 void quantiseGroup(const float* values, size_t stride, const float over[R], QuantisedTile& tile, QuantisedTile& refinement) {
-  int32_t sums[R][2];
   bool refined = false;
   SPILLWAY_UNROLL(4)
   for (size_t lane = 0; lane < R; lane++) refined |= tile.scale[lane] > over[lane];
@@ -66,24 +79,20 @@ void quantiseGroup(const float* values, size_t stride, const float over[R], Quan
     SPILLWAY_UNROLL(4)
     for (size_t lane = 0; lane < R; lane++) {
       const float* from = values + lane * stride;
-      storeRounded(load(from), load(from + 16), tile.scale[lane], tile, lane, sums[lane], nullptr);
+      storeRounded(load(from), load(from + 16), tile.scale[lane], tile, lane, nullptr);
     }
-  } else {
-    refinement.next = 1 - tile.next;
-    refinement.advance = 1;
-    for (size_t lane = 0; lane < R; lane++) {
-      const float* from = values + lane * stride;
-      const bool refine = tile.scale[lane] > over[lane];
-      f32x16 lost[2];
-      int32_t lostSums[2];
-      storeRounded(load(from), load(from + 16), tile.scale[lane], tile, lane, sums[lane], lost);
-      if (refine) storeRounded(lost[0], lost[1], largestOf(lost[0], lost[1]), refinement, lane, lostSums, nullptr);
-      else storeZeros(refinement, lane, 0.0f, lostSums);
-      storeStarts(refinement, lane, lostSums);
-    }
+    return;
   }
-  SPILLWAY_UNROLL(4)
-  for (size_t lane = 0; lane < R; lane++) storeStarts(tile, lane, sums[lane]);
+  refinement.next = 1 - tile.next;
+  refinement.advance = 1;
+  for (size_t lane = 0; lane < R; lane++) {
+    const float* from = values + lane * stride;
+    const bool refine = tile.scale[lane] > over[lane];
+    f32x16 lost[2];
+    storeRounded(load(from), load(from + 16), tile.scale[lane], tile, lane, lost);
+    if (refine) storeRounded(lost[0], lost[1], largestOf(lost[0], lost[1]), refinement, lane, nullptr);
+    else storeZeros(refinement, lane, 0.0f);
+  }
 }
 
 template <size_t R>
@@ -101,6 +110,10 @@ void quantiseTile(const float* values, size_t stride, size_t columns, QuantisedT
   // In a row with an infinity nothing is over it.
   for (size_t lane = 0; lane < R; lane++) over[lane] *= kRefineOver / static_cast<float>(groups);
   for (size_t g = 0; g < groups; g++) quantiseGroup<R>(values + g * kGroupInputs, stride, over, tiles[g], tiles[groups + g]);
+  for (size_t g = 0; g < groups; g++) {
+    storeStarts<R>(tiles[g]);
+    if (tiles[g].advance == 0) storeStarts<R>(tiles[groups + g]);
+  }
 }
 
 }  // namespace

@@ -26,8 +26,6 @@ static void scoreBlocks(const CacheLayout& layout, const Workspace& work, const 
   const QuantisedQuery query = queryAt(layout, work, first);
   const size_t floats = attentionQuantisedFloats(layout);
   const DigitStrides strides = {floats * sizeof(float), attentionQueryBytes(layout)};
-  SPILLWAY_UNROLL(4)
-  for (int b = 0; b < B; b++) prefetch(part.keys[block + b + kBlocksAhead], cacheKeyBlockBytes(layout));
   for (size_t g = 0; g < groups; g++) {
     float sums[Q][B * 16];
     const size_t groupLines = lines - g * kGroupLines < kGroupLines ? lines - g * kGroupLines : kGroupLines;
@@ -42,6 +40,10 @@ static void scoreBlocks(const CacheLayout& layout, const Workspace& work, const 
       keyTile<Bits, Digits, Q, U>(units, groupLines, query.elements + g * kCacheGroup * kOperandBytes<Digits>, strides, &sums[0][unit * kUnitLanes], B * 16);
     }
     for (int b = 0; b < B; b++) {
+      if (first == 0 && g == 0) {  // the first queries bring keys and values for all; a block at a time, for the processor notes down two dozen lines at most
+        prefetch(part.keys[block + b + kBlocksAhead], cacheKeyBlockBytes(layout));
+        if (part.allValues) prefetch(part.values[block + b], cacheValueBlockBytes(layout));
+      }
       const uint16_t* scales = reinterpret_cast<const uint16_t*>(part.keys[block + b] + (lines + g) * kCacheLine);
       const f32x16 scale = loadHalf(scales), minimum = loadHalf(scales + 16);
       SPILLWAY_UNROLL(8)
@@ -129,6 +131,8 @@ struct QuantisedFormat {
     for (uint32_t i = 0; i < Q; i++) ranges[i] = visible(block, (first + i) / block.groupHeads, part.start);
     const uint32_t from = ranges[0].begin / kKeyBlock, to = (ranges[Q - 1].end + kKeyBlock - 1) / kKeyBlock;
     prepareWeights<Digits, Q>(layout, work, part, ranges, from, to);
+    if (first == 0)
+      for (uint32_t b = 0; b < kBlocksAhead; b++) prefetch(part.values[part.toBlock + b], cacheKeyBlockBytes(layout));  // the next part's keys
     constexpr int kVectors = tileLines(Q, Digits);
     const size_t vectors = cacheValueStride(layout) / 16;
     for (size_t vector = 0; vector < vectors;) {

@@ -178,6 +178,7 @@ struct SparseScores {
   void tile(uint32_t first) const {
     const BlockPlaces places(block);
     Part part;
+    part.allValues = false;
     for (uint32_t start = from / kPartTokens * kPartTokens; start <= block.firstPosition; start += kPartTokens) {
       places.locate(start, from / kKeyBlock, block.firstPosition / kKeyBlock + 1, &part);
       // The values are not read as they lie, the next part's keys are.
