@@ -78,26 +78,38 @@ float largestOf(const float* values, size_t count) {
   return largest;
 }
 
-// Adds what 32 values are when rounded to 8 bits; `lost` gets the difference.
-void addRounded(const float* values, double* rounded, float* lost) {
+// Adds what 32 values are when rounded to 8 bits, in steps of `factor` times a power of two; `lost` gets the difference.
+void addRounded(const float* values, float factor, double* rounded, float* lost) {
   const float largest = largestOf(values, 32);
+  float power = largest == 0 ? 1.0f : 0x1p-120f;
+  while (factor * power < largest * (1.0f / 127.0f)) power *= 2;
   for (size_t i = 0; i < 32; i++) {
-    const float number = largest == 0 ? 0.0f : std::nearbyint(values[i] * (127.0f / largest));
-    rounded[i] += static_cast<double>(largest) / 127 * number;
-    lost[i] = std::fma(-number, largest * (1.0f / 127.0f), values[i]);
+    const float number = std::nearbyint(values[i] * (1.0f / factor / power));
+    rounded[i] += static_cast<double>(factor) * power * number;
+    lost[i] = std::fma(-number, factor * power, values[i]);
   }
 }
 
-// Rounding to 8 bits, as the product does it, in double precision: Σ over groups of scale * Σ value * weight, in two steps for a row's large groups.
+// Rounding to 8 bits, as the product does it, in double precision: Σ over groups of scale * Σ value * weight, in two steps for a row's large groups. The
+// largest of the others has the scale with which it is rounded best, and that is all scales but for powers of two.
 std::vector<double> roundedTo8Bits(const float* values, size_t columns) {
   std::vector<double> rounded(columns);
-  float over = 0;
-  for (size_t k = 0; k < columns; k += 32) over += largestOf(values + k, 32);
+  float over = 0, most = 0, mostOfOthers = 0;
+  for (size_t k = 0; k < columns; k += 32) {
+    over += largestOf(values + k, 32);
+    most = std::max(most, largestOf(values + k, 32));
+  }
   over *= 3.0f / static_cast<float>(columns / 32);
+  for (size_t k = 0; k < columns; k += 32)
+    if (largestOf(values + k, 32) <= over) mostOfOthers = std::max(mostOfOthers, largestOf(values + k, 32));
+  float factor = (mostOfOthers > 0 ? mostOfOthers : most) * (1.0f / 127.0f);
+  if (factor == 0) factor = 1;
+  while (factor < 1) factor *= 2;
+  while (factor >= 2) factor /= 2;
   for (size_t k = 0; k < columns; k += 32) {
     float lost[32], ignored[32];
-    addRounded(values + k, &rounded[k], lost);
-    if (largestOf(values + k, 32) > over) addRounded(lost, &rounded[k], ignored);
+    addRounded(values + k, factor, &rounded[k], lost);
+    if (largestOf(values + k, 32) > over) addRounded(lost, factor, &rounded[k], ignored);
   }
   return rounded;
 }
@@ -193,9 +205,9 @@ TEST_P(Matmul, AgreesWithDoublePrecision) {
           sum += term;
           magnitude += std::fabs(term);
         }
-        // A rounding error of half an ulp for each of the fused operations in a row, of which a group of 8-bit products has at most six, twice; those with
+        // A rounding error of half an ulp for each of the fused operations in a row, of which a group of 8-bit products has at most four, twice; those with
         // offsets round two terms that may cancel, hence the factor.
-        const double operations = quantised ? static_cast<double>(inputs) / 32 * 12 : static_cast<double>(inputs);
+        const double operations = quantised ? static_cast<double>(inputs) / 32 * 8 + 2 : static_cast<double>(inputs);
         const double bound = 0x1p-24 * (operations + 2) * magnitude * (quantised ? 4 : 1) + 1e-30;
         ASSERT_NEAR(product[row * shape().outputs + output], sum, bound) << "row " << row << ", output " << output << (quantised ? ", 8 bits" : ", float");
       }

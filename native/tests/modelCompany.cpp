@@ -72,5 +72,56 @@ TEST(Company, ChangesNoBitOfAMixture) { checkIndependence(mixtureSpec(6, 3)); }
 
 TEST(Company, ChangesNoBitOfAWindowedSandwich) { checkIndependence(windowedSandwichSpec()); }
 
+struct Choice {
+  int32_t token;
+  float logprob;
+};
+
+RowOptions sampledRow(const std::vector<int32_t>& text) {
+  RowOptions options = rowOptions(text, 64);
+  options.logprobs = 0;
+  return options;
+}
+
+// What follows a text whose tokens come one by one.
+Choice continueAlone(const TinyModel& model, const std::vector<int32_t>& text) {
+  TinyRuntime tiny(model.options());
+  const uint32_t row = tiny.runtime.createRow(sampledRow(text)), last = uint32_t(text.size()) - 1;
+  for (uint32_t t = 0; t < last; t++) tiny.pass({{row, t, 1, HeadMode::None, {0, 1, 2, 3}}});
+  const auto head = tiny.pass({{row, last, 1, HeadMode::Sample, {0, 1, 2, 3}}});
+  return {head->tokens[0], head->logprobs[0]};
+}
+
+void checkHeadTokens(const DecoderSpec& spec) {
+  const TinyModel model(spec, false);
+  TinyRuntime tiny(model.options());
+  std::vector<std::vector<int32_t>> texts;
+  std::vector<uint32_t> rows;
+  for (const size_t length : {17, 20, 9, 1}) {
+    texts.push_back(randomTokens(length, spec.vocabularySize, unsigned(200 + length)));
+    rows.push_back(tiny.runtime.createRow(sampledRow(texts.back())));
+  }
+  const auto head = tiny.pass({{rows[0], 0, 12, HeadMode::None, {0, 1}}, {rows[1], 0, 20, HeadMode::Sample, {2, 3}}, {rows[2], 0, 9, HeadMode::Score, {4}}, {rows[3], 0, 1, HeadMode::Sample, {5}}});
+  ASSERT_EQ(head->rows, (std::vector<int32_t>{int32_t(rows[1]), int32_t(rows[3])}));
+  expectSameBits(head->scores, scoreAlone(model.options(), texts[2], 1), "scored");
+  const auto nothing = tiny.pass({{rows[0], 12, 2, HeadMode::None, {0, 1}}});
+  EXPECT_TRUE(nothing->rows.empty());
+  const auto rest = tiny.pass({{rows[0], 14, 3, HeadMode::Sample, {0, 1}}});
+  const Choice found[] = {{rest->tokens[0], rest->logprobs[0]}, {head->tokens[0], head->logprobs[0]}, {head->tokens[1], head->logprobs[1]}};
+  const size_t of[] = {0, 1, 3};
+  for (size_t i = 0; i < 3; i++) {
+    const Choice alone = continueAlone(model, texts[of[i]]);
+    EXPECT_EQ(found[i].token, alone.token) << "row " << of[i];
+    expectSameBits({found[i].logprob}, {alone.logprob}, "sampled");
+  }
+}
+
+// After the last layer only the tokens that the head takes are finished: here none of a range, its last one, and all.
+TEST(Company, RangesThatSampleScoreAndDoNeitherKeepTheirBits) {
+  checkHeadTokens(smallSpec());
+  checkHeadTokens(mixtureSpec(6, 3));
+  checkHeadTokens(windowedSandwichSpec());
+}
+
 }  // namespace
 }  // namespace spillway

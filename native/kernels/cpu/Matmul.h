@@ -46,7 +46,7 @@ enum class Epilogue : uint8_t {
 // True when a product with weights of this type uses rounded activations, on these kernels and at this precision.
 bool usesRoundedInput(const Compute& compute, WeightType type);
 // Rounds in parallel where `round` says so; columns is a multiple of 32 then, but for bfloat16. Buffers come from scratch.
-// In 8 bits a group of 32 values that holds a NaN or an infinity makes the row's outputs NaN; otherwise they follow IEEE arithmetic.
+// In 8 bits a value that is no number, infinite or beyond 1e33 makes the row's outputs NaN; otherwise they follow IEEE arithmetic.
 MatrixInput prepareInput(const Compute& compute, const float* values, size_t rows, size_t columns, size_t stride, bool round, Scratch& scratch);
 
 // Rows that are made when they are needed: make(context, row, to) writes `columns` floats. Called once a row, by any thread.

@@ -10,33 +10,38 @@ namespace spillway {
 
 constexpr size_t kTileRows = 4;
 
-// Integer sums start from the bits of the float 1.5 * 2^23: read as a float, such a sum is that number plus the sum, exactly (below 2^22), and
-// fma(biased, weightScale, -1.5 * 2^23 * weightScale) is what converting and multiplying would give, in one instruction instead of two.
+// Integer sums start from the bits of the float 1.5 * 2^23: read as a float, such a sum is that number plus the sum, exactly (below 2^22). With n added to the
+// exponent it is 2^n times as much, so that a scale that is a power of two costs nothing: subtracting 1.5 * 2^(23 + n) leaves the sum times 2^n, exactly.
 constexpr int32_t kBiasBits = 0x4b400000;
 constexpr float kBias = 12582912.0f;
 
-// One group (32 inputs) of activations of four consecutive rows, as 8-bit integers: x = scale * value, scale = max |x| / 127.
-// A group with a value that is not finite has the scale NaN, so that every output of the row becomes NaN.
+// One group (32 inputs) of activations of four consecutive rows, as 8-bit integers: x = factor * 2^n * value, with a factor for the row and the least n for the
+// group with which no value is beyond 127. The factor, from 1 to 2, is that with which the row's largest group that is not refined uses all of -127..127: the
+// groups below it lose half a bit on average, and a product needs one multiplication less a group (that by the group's scale, which is left to be done once
+// for all groups of a row).
+// A row with a value that is not finite, or is beyond kLargestRounded, has the factor NaN, so that every output of the row becomes NaN.
 // Activations of a batch: tiles[row / 4][refinement][group], lane row % 4.
 //
-// A row's large groups, those whose scale is over kRefineOver times the mean of the row's scales, are refined: what rounding lost of them is a second
+// A row's large groups, those whose magnitude is over kRefineOver times the mean of the row's groups, are refined: what rounding lost of them is a second
 // tile, with refinement 1. A few channels of most models carry values many times the others', and their groups are where nearly all of the rounding
 // error is. Which groups of a row are refined depends on the row alone; the other rows of such a tile have zeros there, which change no bit of theirs.
 struct alignas(64) QuantisedTile {
   int8_t values[kTileRows][32];
-  float scale[kTileRows];
-  float scaledSum[kTileRows];             // scale * sum, for weights with an offset
-  int32_t start8[kTileRows];              // kBiasBits - 8 * sum: where the products with weights of zero point 8 start from
+  float bias[kTileRows];         // kBias * 2^n; its bits are where products with weights without a zero point start from
+  float scaledSum[kTileRows];    // 2^n * sum, for weights with an offset
+  int32_t start8[kTileRows];     // bits of bias - 8 * sum: where the products with weights of zero point 8 start from
   int32_t start16[kTileRows];
   int32_t start128[kTileRows];
-  int32_t halfStart32[2][kTileRows];      // the same for zero point 32 and inputs 0-15, 16-31
-  int32_t next;                           // where the next tile to multiply with is, counted in tiles from this one: often 1
-  uint32_t advance;                       // 1: that is of the next group; 0: it is this group's refinement
+  int16_t halfSums[2][kTileRows];  // of inputs 0-15, 16-31
+  float factor[kTileRows];         // of the row: the same in all of its tiles
+  int32_t next;                    // where the next tile to multiply with is, counted in tiles from this one: often 1
+  uint32_t advance;                // 1: that is of the next group; 0: it is this group's refinement
   uint32_t unused[2];
 };
 static_assert(sizeof(QuantisedTile) == 256, "four cache lines");
 
 constexpr float kRefineOver = 3.0f;
+constexpr float kLargestRounded = 1e33f;  // kBias * 2^n is finite
 constexpr size_t kTilesPerGroup = 2;  // the group and its refinement
 
 // What activations are rounded to for multiplyRounded, and how the rounded rows lie: some rows at a time, together, in order of columns.

@@ -47,9 +47,6 @@ struct GroupScale {
   f32x16 offset;
 };
 
-// -kBias * scale: exact, for kBias has two bits and a scale at most nineteen.
-static inline f32x16 minusBias(f32x16 scale) { return mul(scale, set1(-kBias)); }
-
 template <ScaleKind Kind>
 static inline GroupScale loadScale(const uint8_t* scales, size_t group, int half) {
   const uint8_t* at = scales + group / groupsPerScales(Kind) * scaleStride(Kind);

@@ -69,10 +69,10 @@ class Ahead {
 struct PreparedWeights {
   const uint8_t* vectors;  // of the first panel: [group][unpackedVectors][64], or as in panels
   size_t panelStride;      // from panel to panel, in bytes
-  const float* scales;     // [group][panel][half][3][16]: scale, minusBias of it, offset
+  const float* scales;     // [group][panel][half][2][16]: scale, offset
   size_t groups;
 };
-constexpr size_t kUnpackedScale = 3 * kPanelOutputs;
+constexpr size_t kUnpackedScale = 2 * kPanelOutputs;
 
 // Whether vectors are multiplied as they lie in panels, unpacked in registers on the way or not packed at all. That saves writing and reading unpacked ones,
 // and takes instructions for each tile of rows instead: nibbles are had with three of them for two vectors, other widths take too many.
@@ -80,8 +80,14 @@ static constexpr bool inPlace(const PanelFormat& format, bool shiftsAreFree) {
   return SPILLWAY_ISA_LEVEL == 2 && shiftsAreFree && format.scalesPerGroup == 1 && (format.bits == 4 || format.bits == 8);
 }
 
-// Adds the products of weights with rows to their totals. `first`: the totals begin here. Compiled once for all types of the same arithmetic.
-using MultiplyPrepared = void (*)(const PreparedWeights& weights, const QuantisedTile* tiles, size_t tileStride, size_t starts, size_t rows, bool first, const Totals& totals,
+// What of a product begins and what ends with some groups of it.
+struct Ends {
+  bool first;  // the totals begin
+  bool last;   // the totals are complete: the rows' factors and the bias are what is left
+};
+
+// Adds the products of weights with rows to their totals. Compiled once for all types of the same arithmetic.
+using MultiplyPrepared = void (*)(const PreparedWeights& weights, const QuantisedTile* tiles, size_t tileStride, size_t starts, size_t rows, Ends ends, const Totals& totals,
                                   Ahead ahead);
 MultiplyPrepared multiplyPrepared(const PanelFormat& format, int panels, bool inPlace);
 

@@ -27,7 +27,6 @@ struct PackedWeights {
   }
   GroupScale both(size_t group, int p, int half) const { return loadScale<format.kind>(panel + static_cast<size_t>(p) * panelBytes + scalesAt, group, half); }
   f32x16 scale(size_t group, int p, int half) const { return both(group, p, half).scale; }
-  f32x16 unbias(size_t, int, int, f32x16 scale) const { return minusBias(scale); }
   f32x16 offset(size_t group, int p, int half) const { return both(group, p, half).offset; }
 };
 
@@ -61,8 +60,7 @@ static void unpackScales(const PackedWeights<T>& packed, size_t firstGroup, size
       for (int half = 0; half < format.scalesPerGroup; half++) {
         const GroupScale from = packed.both(group, p, half);
         store(to, from.scale);
-        store(to + kPanelOutputs, minusBias(from.scale));
-        if (format.offset) store(to + 2 * kPanelOutputs, from.offset);
+        if (format.offset) store(to + kPanelOutputs, from.offset);
         to += kUnpackedScale;
       }
 }
@@ -76,10 +74,10 @@ static void multiplyPacked(const PackedWeights<T>& packed, size_t groups, const 
   constexpr int zero = dotZero(format.bits, format.zero);
   using A = Arithmetic<format.bits, format.scalesPerGroup, zero != 0, format.offset>;
   switch (block.rows) {
-    case 1: return multiplyTile<A, 1, P>(packed, groups, tilesOf(block), startsAt(zero), true, totals, 0);
-    case 2: return multiplyTile<A, 2, P>(packed, groups, tilesOf(block), startsAt(zero), true, totals, 0);
-    case 3: return multiplyTile<A, 3, P>(packed, groups, tilesOf(block), startsAt(zero), true, totals, 0);
-    default: return multiplyTile<A, 4, P>(packed, groups, tilesOf(block), startsAt(zero), true, totals, 0);
+    case 1: return multiplyTile<A, 1, P>(packed, groups, tilesOf(block), startsAt(zero), {true, true}, totals, 0);
+    case 2: return multiplyTile<A, 2, P>(packed, groups, tilesOf(block), startsAt(zero), {true, true}, totals, 0);
+    case 3: return multiplyTile<A, 3, P>(packed, groups, tilesOf(block), startsAt(zero), {true, true}, totals, 0);
+    default: return multiplyTile<A, 4, P>(packed, groups, tilesOf(block), startsAt(zero), {true, true}, totals, 0);
   }
 }
 
@@ -113,7 +111,7 @@ static void multiplyPanels(const MatmulBlock& block, size_t panel, const Totals&
     if (!asTheyLie) unpackVectors<T, P>(packed, begin, end - begin, vectors, kUnpackedPanel);
     const PreparedWeights prepared = asTheyLie ? PreparedWeights{packed.panel + begin * kStoredGroup, block.panelBytes, scales, end - begin}
                                                : PreparedWeights{vectors, kUnpackedPanel, scales, end - begin};
-    multiply(prepared, tilesOf(block) + begin, kTilesPerGroup * groups, startsAt(format.zero), block.rows, b == 0, totals, ahead);
+    multiply(prepared, tilesOf(block) + begin, kTilesPerGroup * groups, startsAt(format.zero), block.rows, {b == 0, last}, totals, ahead);
     begin = end;
   }
 }

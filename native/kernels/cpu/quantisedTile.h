@@ -6,7 +6,7 @@
 
 namespace spillway::SPILLWAY_ISA {
 
-// What of a type of weights the arithmetic depends on. kZero: sums start from what the tile holds for the zero point; otherwise from the bias alone.
+// What of a type of weights the arithmetic depends on. kZero: the weights have a zero point.
 template <int Bits, int Halves, bool Zero, bool Offset>
 struct Arithmetic {
   static constexpr int kBits = Bits;
@@ -15,67 +15,59 @@ struct Arithmetic {
   static constexpr bool kOffset = Offset;
 };
 
-// Which numbers of a tile sums start from, in bytes from its begin: for two scales a group there are two arrays, one after the other.
+// Which numbers of a tile sums start from, in bytes from its begin.
 static constexpr size_t startsAt(int zero) {
   switch (zero) {
     case 8: return offsetof(QuantisedTile, start8);
     case 16: return offsetof(QuantisedTile, start16);
     case 128: return offsetof(QuantisedTile, start128);
-    default: return offsetof(QuantisedTile, halfStart32);
+    default: return offsetof(QuantisedTile, bias);
   }
 }
 
-static inline int32_t startOf(const QuantisedTile& tile, size_t starts, int half, int row) {
-  int32_t start;
-  __builtin_memcpy(&start, reinterpret_cast<const uint8_t*>(&tile) + starts + sizeof(int32_t) * (kTileRows * static_cast<size_t>(half) + static_cast<size_t>(row)), sizeof start);
-  return start;
+static inline int32_t wordOf(const QuantisedTile& tile, size_t at, int row) {
+  int32_t word;
+  __builtin_memcpy(&word, reinterpret_cast<const uint8_t*>(&tile) + at + sizeof word * static_cast<size_t>(row), sizeof word);
+  return word;
 }
 
+// Where the sum of a group, or of a half of it, starts from. Types with two scales a group have the zero points 4 and 32.
 template <typename A>
-static inline i32x16 startSum(const QuantisedTile& tile, size_t starts, int half, int row) {
-  if constexpr (!A::kZero) return set1Int(kBiasBits);
-  const i32x16 start = set1Int(startOf(tile, starts, half, row));
-  if constexpr (A::kBits == 3) return add(shiftRight<3>(sub(start, set1Int(kBiasBits))), set1Int(kBiasBits));  // zero point 4, from what is there for 32
-  return start;
+static inline int32_t startOf(const QuantisedTile& tile, size_t starts, int half, int row) {
+  if constexpr (A::kHalves == 2 && A::kZero) return wordOf(tile, offsetof(QuantisedTile, bias), row) - (A::kBits == 3 ? 4 : 32) * tile.halfSums[half][row];
+  return wordOf(tile, starts, row);
 }
 
-// scale * sum of a row's activations, for the offset: of the group, or of a half of it.
+// 2^n * sum of a row's activations, for the offset: of the group, or of a half of it.
 template <int Halves>
 static inline float scaledSum(const QuantisedTile& tile, int row, int half) {
   if constexpr (Halves == 1) return tile.scaledSum[row];
-  return tile.scale[row] * static_cast<float>((kBiasBits - tile.halfStart32[half][row]) / 32);
+  constexpr int32_t kOneBits = 0x3f800000;
+  const int32_t powerBits = wordOf(tile, offsetof(QuantisedTile, bias), row) - (kBiasBits - kOneBits);
+  float power;
+  __builtin_memcpy(&power, &powerBits, sizeof power);
+  return power * static_cast<float>(tile.halfSums[half][row]);
 }
 
 // One group. The float operations and their order are those that MatmulKernels.h promises.
 template <typename A, int R, int P, typename Source>
 static inline void multiplyGroup(const Source& source, size_t group, const QuantisedTile& tile, size_t starts, f32x16 (&total)[R][P]) {
   constexpr int kHalves = A::kHalves;
-  f32x16 scaled[R][P];
   SPILLWAY_UNROLL(2)
   for (int half = 0; half < kHalves; half++) {
     i32x16 sum[R][P];
     SPILLWAY_UNROLL(4)
     for (int r = 0; r < R; r++)
       SPILLWAY_UNROLL(4)
-      for (int p = 0; p < P; p++) sum[r][p] = startSum<A>(tile, starts, half, r);
+      for (int p = 0; p < P; p++) sum[r][p] = set1Int(startOf<A>(tile, starts, half, r));
     dot<A::kBits, R, P, 8 / kHalves>(source, group, 4 * half, tile, sum);
     SPILLWAY_UNROLL(4)
     for (int p = 0; p < P; p++) {
       const f32x16 scale = source.scale(group, p, half);
-      const f32x16 unbias = source.unbias(group, p, half, scale);
       SPILLWAY_UNROLL(4)
-      for (int r = 0; r < R; r++) {
-        if (half == 0)
-          scaled[r][p] = fma(asFloat(sum[r][p]), scale, unbias);
-        else  // the subtraction is exact
-          scaled[r][p] = fma(sub(asFloat(sum[r][p]), set1(kBias)), scale, scaled[r][p]);
-      }
+      for (int r = 0; r < R; r++) total[r][p] = fma(sub(asFloat(sum[r][p]), set1(tile.bias[r])), scale, total[r][p]);  // the subtraction is exact
     }
   }
-  SPILLWAY_UNROLL(4)
-  for (int p = 0; p < P; p++)
-    SPILLWAY_UNROLL(4)
-    for (int r = 0; r < R; r++) total[r][p] = fma(scaled[r][p], set1(tile.scale[r]), total[r][p]);
   if constexpr (!A::kOffset) return;
   SPILLWAY_UNROLL(2)
   for (int half = 0; half < kHalves; half++)
@@ -87,17 +79,18 @@ static inline void multiplyGroup(const Source& source, size_t group, const Quant
     }
 }
 
-// Adds `groups` groups to the totals of R rows from `row` on, the first of `tile`. `first`: they begin here.
+// Adds `groups` groups to the totals of R rows from `row` on, the first of `tile`.
 template <typename A, int R, int P, typename Source>
-static inline void multiplyTile(const Source& source, size_t groups, const QuantisedTile* tile, size_t starts, bool first, const Totals& totals, size_t row) {
+static inline void multiplyTile(const Source& source, size_t groups, const QuantisedTile* tile, size_t starts, Ends ends, const Totals& totals, size_t row) {
+  const QuantisedTile& begin = *tile;
   f32x16 total[R][P];
   float* at = totals.at + row * totals.stride;
   SPILLWAY_UNROLL(4)
   for (int p = 0; p < P; p++)
     SPILLWAY_UNROLL(4)
     for (int r = 0; r < R; r++) {
-      if (first)  // never -0, to which a neighbour's refinement would add 0
-        total[r][p] = totals.bias == nullptr ? zero() : add(load(totals.bias + p * 16), zero());
+      if (ends.first)
+        total[r][p] = zero();
       else
         total[r][p] = load(at + static_cast<size_t>(r) * totals.stride + p * 16);
       __builtin_prefetch(at + static_cast<size_t>(r) * totals.stride + p * 16, 1);  // stored to much later; rows of a wide matrix are pages apart
@@ -110,9 +103,14 @@ static inline void multiplyTile(const Source& source, size_t groups, const Quant
     tile += tile->next;
   }
   SPILLWAY_UNROLL(4)
-  for (int r = 0; r < R; r++)
+  for (int p = 0; p < P; p++) {
+    const f32x16 bias = ends.last && totals.bias != nullptr ? load(totals.bias + p * 16) : zero();
     SPILLWAY_UNROLL(4)
-    for (int p = 0; p < P; p++) store(at + static_cast<size_t>(r) * totals.stride + p * 16, total[r][p]);
+    for (int r = 0; r < R; r++) {
+      const f32x16 whole = ends.last ? fma(total[r][p], set1(begin.factor[r]), bias) : total[r][p];
+      store(at + static_cast<size_t>(r) * totals.stride + p * 16, whole);
+    }
+  }
 }
 
 }  // namespace spillway::SPILLWAY_ISA

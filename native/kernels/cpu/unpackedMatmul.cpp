@@ -21,30 +21,29 @@ struct PreparedSource {
     return weights.scales + ((group * P + static_cast<size_t>(p)) * A::kHalves + static_cast<size_t>(half)) * kUnpackedScale;
   }
   f32x16 scale(size_t group, int p, int half) const { return load(scalesAt(group, p, half)); }
-  f32x16 unbias(size_t group, int p, int half, f32x16) const { return load(scalesAt(group, p, half) + kPanelOutputs); }
-  f32x16 offset(size_t group, int p, int half) const { return load(scalesAt(group, p, half) + 2 * kPanelOutputs); }
+  f32x16 offset(size_t group, int p, int half) const { return load(scalesAt(group, p, half) + kPanelOutputs); }
   void prefetch(size_t group, int p, int) const {
     if (p == 0) ahead->step(group);
   }
 };
 
 template <typename A, int R, int P, int StoredBits>
-void multiplyPreparedTile(const PreparedWeights& weights, const QuantisedTile* tile, size_t starts, bool first, const Totals& totals, size_t row, Ahead& ahead) {
-  multiplyTile<A, R, P>(PreparedSource<A, P, StoredBits>{weights, &ahead}, weights.groups, tile, starts, first, totals, row);
+void multiplyPreparedTile(const PreparedWeights& weights, const QuantisedTile* tile, size_t starts, Ends ends, const Totals& totals, size_t row, Ahead& ahead) {
+  multiplyTile<A, R, P>(PreparedSource<A, P, StoredBits>{weights, &ahead}, weights.groups, tile, starts, ends, totals, row);
 }
 
 #endif
 
 template <typename A, int P, int StoredBits>
-void multiplyRows(const PreparedWeights& weights, const QuantisedTile* tiles, size_t tileStride, size_t starts, size_t rows, bool first, const Totals& totals, Ahead ahead) {
+void multiplyRows(const PreparedWeights& weights, const QuantisedTile* tiles, size_t tileStride, size_t starts, size_t rows, Ends ends, const Totals& totals, Ahead ahead) {
   ahead.spread((rows + kTileRows - 1) / kTileRows, weights.groups);
   size_t row = 0;
-  for (; row + 4 <= rows; row += 4) multiplyPreparedTile<A, 4, P, StoredBits>(weights, tiles + row / 4 * tileStride, starts, first, totals, row, ahead);
+  for (; row + 4 <= rows; row += 4) multiplyPreparedTile<A, 4, P, StoredBits>(weights, tiles + row / 4 * tileStride, starts, ends, totals, row, ahead);
   const QuantisedTile* last = tiles + row / 4 * tileStride;
   switch (rows - row) {
-    case 3: return multiplyPreparedTile<A, 3, P, StoredBits>(weights, last, starts, first, totals, row, ahead);
-    case 2: return multiplyPreparedTile<A, 2, P, StoredBits>(weights, last, starts, first, totals, row, ahead);
-    case 1: return multiplyPreparedTile<A, 1, P, StoredBits>(weights, last, starts, first, totals, row, ahead);
+    case 3: return multiplyPreparedTile<A, 3, P, StoredBits>(weights, last, starts, ends, totals, row, ahead);
+    case 2: return multiplyPreparedTile<A, 2, P, StoredBits>(weights, last, starts, ends, totals, row, ahead);
+    case 1: return multiplyPreparedTile<A, 1, P, StoredBits>(weights, last, starts, ends, totals, row, ahead);
     default: return;
   }
 }

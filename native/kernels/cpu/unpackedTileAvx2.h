@@ -41,25 +41,17 @@ inline void addDots(const uint8_t* vectors, const QuantisedTile& tile, int first
   }
 }
 
-template <typename A>
-inline __m256i startOfEight(const QuantisedTile& tile, size_t starts, int half, int row) {
-  const __m256i bias = _mm256_set1_epi32(kBiasBits);
-  if constexpr (!A::kZero) return bias;
-  const __m256i start = _mm256_set1_epi32(startOf(tile, starts, half, row));
-  if constexpr (A::kBits == 3) return _mm256_add_epi32(_mm256_srai_epi32(_mm256_sub_epi32(start, bias), 3), bias);  // zero point 4, from what is there for 32
-  return start;
-}
-
 // Outputs 8 * part to 8 * part + 7 of the panel.
 template <typename A, int R>
-void multiplyPart(const PreparedWeights& weights, size_t part, const QuantisedTile* tile, size_t starts, bool first, const Totals& totals, size_t row, Ahead& ahead) {
+void multiplyPart(const PreparedWeights& weights, size_t part, const QuantisedTile* tile, size_t starts, Ends ends, const Totals& totals, size_t row, Ahead& ahead) {
   constexpr int kHalves = A::kHalves;
   float* at = totals.at + row * totals.stride + 8 * part;
+  const QuantisedTile& begin = *tile;
   __m256 total[R];
   SPILLWAY_UNROLL(4)
   for (int r = 0; r < R; r++) {
-    if (first)  // never -0, to which a neighbour's refinement would add 0
-      total[r] = totals.bias == nullptr ? _mm256_setzero_ps() : _mm256_add_ps(_mm256_loadu_ps(totals.bias + 8 * part), _mm256_setzero_ps());
+    if (ends.first)
+      total[r] = _mm256_setzero_ps();
     else
       total[r] = _mm256_loadu_ps(at + static_cast<size_t>(r) * totals.stride);
     __builtin_prefetch(at + static_cast<size_t>(r) * totals.stride, 1);  // stored to much later; rows of a wide matrix are pages apart
@@ -68,43 +60,39 @@ void multiplyPart(const PreparedWeights& weights, size_t part, const QuantisedTi
     if (part == 0) ahead.step(g);
     const uint8_t* vectors = weights.vectors + g * unpackedVectors(A::kBits) * kVectorBytes + 32 * part;
     const float* scales = weights.scales + g * kHalves * kUnpackedScale + 8 * part;
-    __m256 scaled[R];
     SPILLWAY_UNROLL(2)
     for (int half = 0; half < kHalves; half++) {
       __m256i sum[R];
       SPILLWAY_UNROLL(4)
-      for (int r = 0; r < R; r++) sum[r] = startOfEight<A>(*tile, starts, half, r);
+      for (int r = 0; r < R; r++) sum[r] = _mm256_set1_epi32(startOf<A>(*tile, starts, half, r));
       addDots<A::kBits, R, 8 / kHalves>(vectors, *tile, 4 * half, sum);
       const __m256 scale = _mm256_loadu_ps(scales + static_cast<size_t>(half) * kUnpackedScale);
-      const __m256 unbias = _mm256_loadu_ps(scales + static_cast<size_t>(half) * kUnpackedScale + kPanelOutputs);
       SPILLWAY_UNROLL(4)
-      for (int r = 0; r < R; r++) {
-        if (half == 0)
-          scaled[r] = _mm256_fmadd_ps(_mm256_castsi256_ps(sum[r]), scale, unbias);
-        else  // the subtraction is exact
-          scaled[r] = _mm256_fmadd_ps(_mm256_sub_ps(_mm256_castsi256_ps(sum[r]), _mm256_set1_ps(kBias)), scale, scaled[r]);
-      }
+      for (int r = 0; r < R; r++)  // the subtraction is exact
+        total[r] = _mm256_fmadd_ps(_mm256_sub_ps(_mm256_castsi256_ps(sum[r]), _mm256_broadcast_ss(&tile->bias[r])), scale, total[r]);
     }
-    SPILLWAY_UNROLL(4)
-    for (int r = 0; r < R; r++) total[r] = _mm256_fmadd_ps(scaled[r], _mm256_broadcast_ss(&tile->scale[r]), total[r]);
     if constexpr (A::kOffset)
       SPILLWAY_UNROLL(2)
       for (int half = 0; half < kHalves; half++) {
-        const __m256 offset = _mm256_loadu_ps(scales + static_cast<size_t>(half) * kUnpackedScale + 2 * kPanelOutputs);
+        const __m256 offset = _mm256_loadu_ps(scales + static_cast<size_t>(half) * kUnpackedScale + kPanelOutputs);
         SPILLWAY_UNROLL(4)
         for (int r = 0; r < R; r++) total[r] = _mm256_fmadd_ps(offset, _mm256_set1_ps(scaledSum<kHalves>(*tile, r, half)), total[r]);
       }
     g += tile->advance;
     tile += tile->next;
   }
+  const __m256 bias = ends.last && totals.bias != nullptr ? _mm256_loadu_ps(totals.bias + 8 * part) : _mm256_setzero_ps();
   SPILLWAY_UNROLL(4)
-  for (int r = 0; r < R; r++) _mm256_storeu_ps(at + static_cast<size_t>(r) * totals.stride, total[r]);
+  for (int r = 0; r < R; r++) {
+    const __m256 whole = ends.last ? _mm256_fmadd_ps(total[r], _mm256_broadcast_ss(&begin.factor[r]), bias) : total[r];
+    _mm256_storeu_ps(at + static_cast<size_t>(r) * totals.stride, whole);
+  }
 }
 
 template <typename A, int R, int P, int StoredBits>
-void multiplyPreparedTile(const PreparedWeights& weights, const QuantisedTile* tile, size_t starts, bool first, const Totals& totals, size_t row, Ahead& ahead) {
+void multiplyPreparedTile(const PreparedWeights& weights, const QuantisedTile* tile, size_t starts, Ends ends, const Totals& totals, size_t row, Ahead& ahead) {
   static_assert(P == 1 && StoredBits == 8, "panels come one at a time, unpacked");
-  for (size_t part = 0; part < 2; part++) multiplyPart<A, R>(weights, part, tile, starts, first, totals, row, ahead);
+  for (size_t part = 0; part < 2; part++) multiplyPart<A, R>(weights, part, tile, starts, ends, totals, row, ahead);
 }
 
 }  // namespace
