@@ -405,6 +405,35 @@ TEST(MatmulRefinement, KeepsSmallValuesBesideALargeOne) {
   }
 }
 
+// What 8 bits with a scale cannot hold shows in all outputs of its row, and in no other row.
+TEST(MatmulRefinement, ARowThatCannotBeRoundedIsNaN) {
+  const cases::PackedMatrix matrix = cases::randomMatrix({"", WeightType::Q4_0, 32, 96, false}, 4);
+  const std::vector<float> usual = cases::randomFloats(size_t{6} * 96, 2);
+  for (const InstructionSet set : kSetsOf8Bits) {
+    if (!machineHas(set)) continue;
+    const auto product = [&](const std::vector<float>& values) { return multiply(set, 1, Precision::Default, {{&matrix.weights, nullptr}}, values.data(), 6, 96)[0].output; };
+    const std::vector<float> expected = product(usual);
+    for (const float odd : {NAN, -INFINITY, INFINITY, 2e33f})
+      for (const size_t row : {size_t{1}, size_t{5}}) {
+        std::vector<float> values = usual;
+        values[row * 96 + 70] = odd;
+        const std::vector<float> found = product(values);
+        for (size_t i = 0; i < found.size(); i++) {
+          if (i / 32 == row) EXPECT_TRUE(std::isnan(found[i])) << odd << ", " << instructionSetName(set);
+          else EXPECT_EQ(bitsOfFloat(found[i]), bitsOfFloat(expected[i])) << odd << ", " << instructionSetName(set);
+        }
+      }
+    // The largest that is held, and rows of zeros and of the smallest numbers.
+    for (const float scale : {9e32f, 0.0f, 1e-31f}) {
+      std::vector<float> values = usual;
+      const float largest = largestOf(&values[96], 96);
+      for (size_t i = 96; i < 192; i++) values[i] *= scale / largest;
+      const std::vector<float> found = product(values);
+      for (size_t i = 32; i < 64; i++) EXPECT_TRUE(std::isfinite(found[i])) << scale << ", " << instructionSetName(set);
+    }
+  }
+}
+
 // Of both factors, and exactly: the model has no use for them, and the processor's products have none for anything else.
 TEST(MatmulDenormals, AreZerosToAmx) {
   if (!machineHas(InstructionSet::Amx)) GTEST_SKIP() << "this machine has no amx";

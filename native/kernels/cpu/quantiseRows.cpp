@@ -1,19 +1,30 @@
 #include "dot.h"
 #include "matmulIsa.h"
 
+#define SPILLWAY_INLINE inline __attribute__((always_inline))
+
 namespace spillway::SPILLWAY_ISA {
 namespace {
 
 constexpr float kSmallest = 1e-30f;
 constexpr int32_t kOneBits = 0x3f800000, kExponentMask = 0x7f800000, kMantissaMask = 0x007fffff;
 
-// The largest magnitude of 32 values; infinity where one of them is not finite.
-float largestOf(f32x16 first, f32x16 second) {
-  const f32x16 infinities = set1(__builtin_inff());
-  // Comparisons with NaN are false: NaN turns into infinity here.
-  const f32x16 firstSize = selectLess(abs(first), infinities, abs(first), infinities);
-  const f32x16 secondSize = selectLess(abs(second), infinities, abs(second), infinities);
-  return reduceMax(max(firstSize, secondSize));
+// The magnitudes of 32 values, the larger of two each; infinity where one is not finite. As integers, in whose order NaN is beyond infinity.
+f32x16 magnitudes(const float* values) {
+  const i32x16 larger = max(asInt(abs(load(values))), asInt(abs(load(values + 16))));
+  return asFloat(min(larger, set1Int(kExponentMask)));
+}
+float largestOf(const float* values) { return reduceMax(magnitudes(values)); }
+
+// Of R rows.
+template <size_t R>
+void largestOfEach(const float* values, size_t stride, float largest[R]) {
+  if constexpr (R == 4) {
+    const f32x16 rows[] = {magnitudes(values), magnitudes(values + stride), magnitudes(values + 2 * stride), magnitudes(values + 3 * stride)};
+    reduceMaxEach(rows, largest);
+  } else {
+    for (size_t lane = 0; lane < R; lane++) largest[lane] = largestOf(values + lane * stride);
+  }
 }
 
 // x * inverse to the nearest integer, ties to even, still with the bits of kBias.
@@ -58,12 +69,14 @@ void storeValues(QuantisedTile& tile, size_t lane, const RowScale& row, int32_t 
 void storeZeros(QuantisedTile& tile, size_t lane, const RowScale& row) { storeValues(tile, lane, row, kOneBits, set1Int(0), set1Int(0)); }
 
 // Rounds 32 values of known largest magnitude. Where `lost` is not null it gets what the rounding lost of them.
-void storeRounded(f32x16 first, f32x16 second, float largest, const RowScale& row, QuantisedTile& tile, size_t lane, f32x16* lost) {
+SPILLWAY_INLINE void storeRounded(const float* values, float largest, const RowScale& row, QuantisedTile& tile, size_t lane, float* lost) {
   if (!(largest >= kSmallest && largest <= kLargestRounded)) {
     storeZeros(tile, lane, row);
-    if (lost != nullptr) lost[0] = lost[1] = zero();
+    if (lost != nullptr)
+      for (size_t i = 0; i < kGroupInputs; i++) lost[i] = 0;
     return;
   }
+  const f32x16 first = load(values), second = load(values + 16);
   // The least power of two that makes the factor no smaller than largest / 127.
   const int32_t powerBits = (bitsOf(largest * (1.0f / 127.0f)) - row.mantissa + kMantissaMask) & kExponentMask;
   const f32x16 inverse = set1(row.inverse * floatOf(2 * kOneBits - powerBits));
@@ -71,21 +84,32 @@ void storeRounded(f32x16 first, f32x16 second, float largest, const RowScale& ro
   storeValues(tile, lane, row, powerBits, integers(firstRounded), integers(secondRounded));
   if (lost == nullptr) return;
   const f32x16 scale = set1(row.factor * floatOf(powerBits));
-  lost[0] = fnma(sub(firstRounded, set1(kBias)), scale, first);
-  lost[1] = fnma(sub(secondRounded, set1(kBias)), scale, second);
+  store(lost, fnma(sub(firstRounded, set1(kBias)), scale, first));
+  store(lost + 16, fnma(sub(secondRounded, set1(kBias)), scale, second));
 }
 
-// What follows from the sums. A loop a field: the lanes of a field are computed and stored together. Not right after the sums: a processor waits long for
-// what was stored in smaller pieces just before.
-template <size_t R>
+// Numbers of a tile's rows. What is in those of absent rows does not matter.
+typedef int16_t Int16s __attribute__((vector_size(sizeof(int16_t) * kTileRows)));
+typedef int32_t Int32s __attribute__((vector_size(sizeof(int32_t) * kTileRows)));
+typedef uint32_t Words __attribute__((vector_size(sizeof(uint32_t) * kTileRows)));  // modulo 2^32
+typedef float Floats __attribute__((vector_size(sizeof(float) * kTileRows)));
+
+// What follows from the sums. Not right after they are stored: a processor waits long for what was stored in smaller pieces just before.
 void storeStarts(QuantisedTile& tile) {
-  int32_t sum[R], biasBits[R];
-  for (size_t lane = 0; lane < R; lane++) sum[lane] = tile.halfSums[0][lane] + tile.halfSums[1][lane];
-  for (size_t lane = 0; lane < R; lane++) biasBits[lane] = bitsOf(tile.bias[lane]);
-  for (size_t lane = 0; lane < R; lane++) tile.scaledSum[lane] = floatOf(biasBits[lane] - (kBiasBits - kOneBits)) * static_cast<float>(sum[lane]);
-  for (size_t lane = 0; lane < R; lane++) tile.start8[lane] = biasBits[lane] - 8 * sum[lane];
-  for (size_t lane = 0; lane < R; lane++) tile.start16[lane] = biasBits[lane] - 16 * sum[lane];
-  for (size_t lane = 0; lane < R; lane++) tile.start128[lane] = biasBits[lane] - 128 * sum[lane];
+  Int16s halves[2];
+  Words biasBits;
+  __builtin_memcpy(halves, tile.halfSums, sizeof halves);
+  __builtin_memcpy(&biasBits, tile.bias, sizeof biasBits);
+  const Int32s sum = __builtin_convertvector(halves[0], Int32s) + __builtin_convertvector(halves[1], Int32s);
+  const Words word = reinterpret_cast<Words>(sum), powerBits = biasBits - (kBiasBits - kOneBits);
+  const Words start8 = biasBits - 8 * word, start16 = biasBits - 16 * word, start128 = biasBits - 128 * word;
+  Floats power;
+  __builtin_memcpy(&power, &powerBits, sizeof power);
+  const Floats scaledSum = power * __builtin_convertvector(sum, Floats);
+  __builtin_memcpy(tile.scaledSum, &scaledSum, sizeof scaledSum);
+  __builtin_memcpy(tile.start8, &start8, sizeof start8);
+  __builtin_memcpy(tile.start16, &start16, sizeof start16);
+  __builtin_memcpy(tile.start128, &start128, sizeof start128);
 }
 
 // One group of R rows. Loops over lanes are unrolled, so that the lanes' numbers stay in registers.
@@ -100,8 +124,7 @@ void quantiseGroup(const float* values, size_t stride, const float largest[R], c
   if (!refined) {
     SPILLWAY_UNROLL(4)
     for (size_t lane = 0; lane < R; lane++) {
-      const float* from = values + lane * stride;
-      storeRounded(load(from), load(from + 16), largest[lane], scales[lane], tile, lane, nullptr);
+      storeRounded(values + lane * stride, largest[lane], scales[lane], tile, lane, nullptr);
     }
     return;
   }
@@ -109,9 +132,9 @@ void quantiseGroup(const float* values, size_t stride, const float largest[R], c
   refinement.advance = 1;
   for (size_t lane = 0; lane < R; lane++) {
     const float* from = values + lane * stride;
-    f32x16 lost[2];
-    storeRounded(load(from), load(from + 16), largest[lane], scales[lane], tile, lane, lost);
-    if (largest[lane] > over[lane]) storeRounded(lost[0], lost[1], largestOf(lost[0], lost[1]), scales[lane], refinement, lane, nullptr);
+    float lost[kGroupInputs];
+    storeRounded(from, largest[lane], scales[lane], tile, lane, lost);
+    if (largest[lane] > over[lane]) storeRounded(lost, largestOf(lost), scales[lane], refinement, lane, nullptr);
     else storeZeros(refinement, lane, scales[lane]);
   }
 }
@@ -121,15 +144,13 @@ void quantiseTile(const float* values, size_t stride, size_t columns, QuantisedT
   const size_t groups = columns / kGroupInputs;
   // Until a group is rounded, its tile's biases hold the magnitudes.
   float over[R] = {}, most[R] = {}, reference[R] = {};
-  for (size_t g = 0; g < groups; g++)
-    SPILLWAY_UNROLL(4)
-    for (size_t lane = 0; lane < R; lane++) {
-      const float* from = values + lane * stride + g * kGroupInputs;
-      const float largest = largestOf(load(from), load(from + 16));
-      tiles[g].bias[lane] = largest;
-      over[lane] += largest;
-      most[lane] = largest > most[lane] ? largest : most[lane];
-    }
+  for (size_t g = 0; g < groups; g++) {
+    float largest[R];
+    largestOfEach<R>(values + g * kGroupInputs, stride, largest);
+    for (size_t lane = 0; lane < R; lane++) tiles[g].bias[lane] = largest[lane];
+    for (size_t lane = 0; lane < R; lane++) over[lane] += largest[lane];
+    for (size_t lane = 0; lane < R; lane++) most[lane] = largest[lane] > most[lane] ? largest[lane] : most[lane];
+  }
   for (size_t lane = 0; lane < R; lane++) over[lane] *= kRefineOver / static_cast<float>(groups);
   for (size_t g = 0; g < groups; g++)
     for (size_t lane = 0; lane < R; lane++) {
@@ -147,8 +168,8 @@ void quantiseTile(const float* values, size_t stride, size_t columns, QuantisedT
     quantiseGroup<R>(values + g * kGroupInputs, stride, largest, over, scales, tiles[g], tiles[groups + g]);
   }
   for (size_t g = 0; g < groups; g++) {
-    storeStarts<R>(tiles[g]);
-    if (tiles[g].advance == 0) storeStarts<R>(tiles[groups + g]);
+    storeStarts(tiles[g]);
+    if (tiles[g].advance == 0) storeStarts(tiles[groups + g]);
   }
 }
 

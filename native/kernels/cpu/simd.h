@@ -26,7 +26,8 @@
 //   reduceAdd(v) reduceMax(v)   one fixed tree: lanes i and i+8, then i and i+4, i and i+2, 0 and 1
 //   exp(v)                      within 2 ulp wherever the result is normal; exp(-inf) = 0, inf from 88.73 up, NaN stays NaN
 //   reduceAddEach(v, out)       out[j] = reduceAdd(v[j]) for sixteen vectors at once
-// i32x16: add, sub, shiftLeft<n>, shiftRight<n> (arithmetic), set1Int, asInt(f), asFloat(i), toFloat(i).
+//   reduceMaxEach(v, out)       out[j] = reduceMax(v[j]) for four vectors without NaN at once
+// i32x16: add, sub, min, max, shiftLeft<n>, shiftRight<n> (arithmetic), set1Int, asInt(f), asFloat(i), toFloat(i).
 // Bits of a NaN's payload are the one thing that may differ.
 #pragma once
 #include <stddef.h>

@@ -119,6 +119,8 @@ static inline f32x16 copySign(f32x16 magnitude, f32x16 sign) {
 
 static inline i32x16 set1Int(int32_t x) { return {_mm256_set1_epi32(x), _mm256_set1_epi32(x)}; }
 static inline i32x16 add(i32x16 a, i32x16 b) { return {_mm256_add_epi32(a.low, b.low), _mm256_add_epi32(a.high, b.high)}; }
+static inline i32x16 min(i32x16 a, i32x16 b) { return {_mm256_min_epi32(a.low, b.low), _mm256_min_epi32(a.high, b.high)}; }
+static inline i32x16 max(i32x16 a, i32x16 b) { return {_mm256_max_epi32(a.low, b.low), _mm256_max_epi32(a.high, b.high)}; }
 static inline i32x16 sub(i32x16 a, i32x16 b) { return {_mm256_sub_epi32(a.low, b.low), _mm256_sub_epi32(a.high, b.high)}; }
 template <int N>
 static inline i32x16 shiftLeft(i32x16 v) {
@@ -143,6 +145,9 @@ static inline float reduceMax(f32x16 v) {
   const __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
   const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
   return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
+}
+static inline void reduceMaxEach(const f32x16 v[4], float out[4]) {
+  for (int j = 0; j < 4; j++) out[j] = reduceMax(v[j]);
 }
 static inline void reduceAddEach(const f32x16 v[16], float out[16]) {
   for (int j = 0; j < 16; j++) out[j] = reduceAdd(v[j]);

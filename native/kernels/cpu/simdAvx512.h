@@ -68,6 +68,8 @@ static inline f32x16 copySign(f32x16 magnitude, f32x16 sign) {
 
 static inline i32x16 set1Int(int32_t x) { return {_mm512_set1_epi32(x)}; }
 static inline i32x16 add(i32x16 a, i32x16 b) { return {_mm512_add_epi32(a.v, b.v)}; }
+static inline i32x16 min(i32x16 a, i32x16 b) { return {_mm512_min_epi32(a.v, b.v)}; }
+static inline i32x16 max(i32x16 a, i32x16 b) { return {_mm512_max_epi32(a.v, b.v)}; }
 static inline i32x16 sub(i32x16 a, i32x16 b) { return {_mm512_sub_epi32(a.v, b.v)}; }
 template <int N>
 static inline i32x16 shiftLeft(i32x16 a) {
@@ -92,6 +94,14 @@ static inline float reduceMax(f32x16 a) {
   const __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
   const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
   return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
+}
+static inline void reduceMaxEach(const f32x16 a[4], float out[4]) {
+  const __m512 firstHalves = _mm512_max_ps(_mm512_shuffle_f32x4(a[0].v, a[1].v, 0x44), _mm512_shuffle_f32x4(a[0].v, a[1].v, 0xee));
+  const __m512 secondHalves = _mm512_max_ps(_mm512_shuffle_f32x4(a[2].v, a[3].v, 0x44), _mm512_shuffle_f32x4(a[2].v, a[3].v, 0xee));
+  const __m512 fours = _mm512_max_ps(_mm512_shuffle_f32x4(firstHalves, secondHalves, 0x88), _mm512_shuffle_f32x4(firstHalves, secondHalves, 0xdd));
+  const __m512 twos = _mm512_max_ps(fours, _mm512_permute_ps(fours, 0x4e));
+  const __m512 ones = _mm512_max_ps(twos, _mm512_permute_ps(twos, 0xb1));
+  _mm_storeu_ps(out, _mm512_castps512_ps128(_mm512_permutexvar_ps(_mm512_set_epi32(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 12, 8, 4, 0), ones)));
 }
 static inline void reduceAddEach(const f32x16 a[16], float out[16]) {
   for (int j = 0; j < 16; j++) out[j] = reduceAdd(a[j]);

@@ -63,6 +63,8 @@ static inline i32x16 set1Int(int32_t x) { SPILLWAY_LANES(i32x16, x); }
 static inline i32x16 add(i32x16 a, i32x16 b) {
   SPILLWAY_LANES(i32x16, static_cast<int32_t>(static_cast<uint32_t>(a.lane[i]) + static_cast<uint32_t>(b.lane[i])));
 }
+static inline i32x16 min(i32x16 a, i32x16 b) { SPILLWAY_LANES(i32x16, a.lane[i] < b.lane[i] ? a.lane[i] : b.lane[i]); }
+static inline i32x16 max(i32x16 a, i32x16 b) { SPILLWAY_LANES(i32x16, a.lane[i] > b.lane[i] ? a.lane[i] : b.lane[i]); }
 static inline i32x16 sub(i32x16 a, i32x16 b) {
   SPILLWAY_LANES(i32x16, static_cast<int32_t>(static_cast<uint32_t>(a.lane[i]) - static_cast<uint32_t>(b.lane[i])));
 }
@@ -88,6 +90,9 @@ static inline float reduceMax(f32x16 v) {
   for (int width = 8; width > 0; width /= 2)
     for (int i = 0; i < width; i++) v.lane[i] = v.lane[i] > v.lane[i + width] ? v.lane[i] : v.lane[i + width];
   return v.lane[0];
+}
+static inline void reduceMaxEach(const f32x16 v[4], float out[4]) {
+  for (int j = 0; j < 4; j++) out[j] = reduceMax(v[j]);
 }
 static inline void reduceAddEach(const f32x16 v[16], float out[16]) {
   for (int j = 0; j < 16; j++) out[j] = reduceAdd(v[j]);
