@@ -14,6 +14,7 @@ constexpr size_t kTileRows = 4;
 // exponent it is 2^n times as much, so that a scale that is a power of two costs nothing: subtracting 1.5 * 2^(23 + n) leaves the sum times 2^n, exactly.
 constexpr int32_t kBiasBits = 0x4b400000;
 constexpr float kBias = 12582912.0f;
+constexpr int32_t kBiasOverPower = kBiasBits - 0x3f800000;  // between the bits of kBias * 2^n and those of 2^n
 
 // One group (32 inputs) of activations of four consecutive rows, as 8-bit integers: x = factor * 2^n * value, with a factor for the row and the least n for the
 // group with which no value is beyond 127. The factor, from 1 to 2, is that with which the row's largest group that is not refined uses all of -127..127: the

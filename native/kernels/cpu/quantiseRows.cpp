@@ -1,18 +1,16 @@
 #include "dot.h"
 #include "matmulIsa.h"
 
-#define SPILLWAY_INLINE inline __attribute__((always_inline))
-
 namespace spillway::SPILLWAY_ISA {
 namespace {
 
 constexpr float kSmallest = 1e-30f;
-constexpr int32_t kOneBits = 0x3f800000, kExponentMask = 0x7f800000, kMantissaMask = 0x007fffff;
+constexpr uint32_t kOneBits = 0x3f800000, kExponentMask = 0x7f800000, kMantissaMask = 0x007fffff;
 
 // The magnitudes of 32 values, the larger of two each; infinity where one is not finite. As integers, in whose order NaN is beyond infinity.
 f32x16 magnitudes(const float* values) {
   const i32x16 larger = max(asInt(abs(load(values))), asInt(abs(load(values + 16))));
-  return asFloat(min(larger, set1Int(kExponentMask)));
+  return asFloat(min(larger, set1Int(static_cast<int32_t>(kExponentMask))));
 }
 float largestOf(const float* values) { return reduceMax(magnitudes(values)); }
 
@@ -31,45 +29,34 @@ void largestOfEach(const float* values, size_t stride, float largest[R]) {
 f32x16 biased(f32x16 x, f32x16 inverse) { return add(mul(x, inverse), set1(kBias)); }
 i32x16 integers(f32x16 biasedValues) { return sub(asInt(biasedValues), set1Int(kBiasBits)); }
 
-int32_t bitsOf(float x) {
-  int32_t bits;
-  __builtin_memcpy(&bits, &x, sizeof bits);
-  return bits;
-}
-float floatOf(int32_t bits) {
-  float x;
-  __builtin_memcpy(&x, &bits, sizeof x);
-  return x;
-}
-
 // What a row's groups are rounded with: its factor, from 1 to 2, times powers of two.
 struct RowScale {
   float factor, inverse;
-  int32_t mantissa;  // of the factor
+  uint32_t mantissa;  // of the factor
 };
 
 // The factor with which a group of this largest magnitude uses all of -127..127.
 RowScale rowScale(float largest) {
   if (!(largest >= kSmallest)) return {1.0f, 1.0f, 0};
-  const int32_t mantissa = bitsOf(largest * (1.0f / 127.0f)) & kMantissaMask;
-  const float factor = floatOf(kOneBits | mantissa);
+  const uint32_t mantissa = bitsOfFloat(largest * (1.0f / 127.0f)) & kMantissaMask;
+  const float factor = floatFromBits(kOneBits | mantissa);
   return {factor, 1.0f / factor, mantissa};
 }
 
 // One row's part of a group's tile, with the scale factor * 2^n; `powerBits`: those of 2^n as a float.
-void storeValues(QuantisedTile& tile, size_t lane, const RowScale& row, int32_t powerBits, i32x16 first, i32x16 second) {
+void storeValues(QuantisedTile& tile, size_t lane, const RowScale& row, uint32_t powerBits, i32x16 first, i32x16 second) {
   int32_t sums[2];
   storeInt8(tile.values[lane], first, second, sums);
   tile.halfSums[0][lane] = static_cast<int16_t>(sums[0]);
   tile.halfSums[1][lane] = static_cast<int16_t>(sums[1]);
-  tile.bias[lane] = floatOf(powerBits + (kBiasBits - kOneBits));
+  tile.bias[lane] = floatFromBits(powerBits + static_cast<uint32_t>(kBiasOverPower));
   tile.factor[lane] = row.factor;
 }
 
 void storeZeros(QuantisedTile& tile, size_t lane, const RowScale& row) { storeValues(tile, lane, row, kOneBits, set1Int(0), set1Int(0)); }
 
 // Rounds 32 values of known largest magnitude. Where `lost` is not null it gets what the rounding lost of them.
-SPILLWAY_INLINE void storeRounded(const float* values, float largest, const RowScale& row, QuantisedTile& tile, size_t lane, float* lost) {
+inline __attribute__((always_inline)) void storeRounded(const float* values, float largest, const RowScale& row, QuantisedTile& tile, size_t lane, float* lost) {
   if (!(largest >= kSmallest && largest <= kLargestRounded)) {
     storeZeros(tile, lane, row);
     if (lost != nullptr)
@@ -78,12 +65,12 @@ SPILLWAY_INLINE void storeRounded(const float* values, float largest, const RowS
   }
   const f32x16 first = load(values), second = load(values + 16);
   // The least power of two that makes the factor no smaller than largest / 127.
-  const int32_t powerBits = (bitsOf(largest * (1.0f / 127.0f)) - row.mantissa + kMantissaMask) & kExponentMask;
-  const f32x16 inverse = set1(row.inverse * floatOf(2 * kOneBits - powerBits));
+  const uint32_t powerBits = (bitsOfFloat(largest * (1.0f / 127.0f)) - row.mantissa + kMantissaMask) & kExponentMask;
+  const f32x16 inverse = set1(row.inverse * floatFromBits(2 * kOneBits - powerBits));
   const f32x16 firstRounded = biased(first, inverse), secondRounded = biased(second, inverse);
   storeValues(tile, lane, row, powerBits, integers(firstRounded), integers(secondRounded));
   if (lost == nullptr) return;
-  const f32x16 scale = set1(row.factor * floatOf(powerBits));
+  const f32x16 scale = set1(row.factor * floatFromBits(powerBits));
   store(lost, fnma(sub(firstRounded, set1(kBias)), scale, first));
   store(lost + 16, fnma(sub(secondRounded, set1(kBias)), scale, second));
 }
@@ -101,7 +88,7 @@ void storeStarts(QuantisedTile& tile) {
   __builtin_memcpy(halves, tile.halfSums, sizeof halves);
   __builtin_memcpy(&biasBits, tile.bias, sizeof biasBits);
   const Int32s sum = __builtin_convertvector(halves[0], Int32s) + __builtin_convertvector(halves[1], Int32s);
-  const Words word = reinterpret_cast<Words>(sum), powerBits = biasBits - (kBiasBits - kOneBits);
+  const Words word = reinterpret_cast<Words>(sum), powerBits = biasBits - kBiasOverPower;
   const Words start8 = biasBits - 8 * word, start16 = biasBits - 16 * word, start128 = biasBits - 128 * word;
   Floats power;
   __builtin_memcpy(&power, &powerBits, sizeof power);
@@ -123,9 +110,7 @@ void quantiseGroup(const float* values, size_t stride, const float largest[R], c
   tile.advance = refined ? 0 : 1;
   if (!refined) {
     SPILLWAY_UNROLL(4)
-    for (size_t lane = 0; lane < R; lane++) {
-      storeRounded(values + lane * stride, largest[lane], scales[lane], tile, lane, nullptr);
-    }
+    for (size_t lane = 0; lane < R; lane++) storeRounded(values + lane * stride, largest[lane], scales[lane], tile, lane, nullptr);
     return;
   }
   refinement.next = 1 - tile.next;

@@ -25,28 +25,20 @@ static constexpr size_t startsAt(int zero) {
   }
 }
 
-static inline int32_t wordOf(const QuantisedTile& tile, size_t at, int row) {
-  int32_t word;
-  __builtin_memcpy(&word, reinterpret_cast<const uint8_t*>(&tile) + at + sizeof word * static_cast<size_t>(row), sizeof word);
-  return word;
-}
-
 // Where the sum of a group, or of a half of it, starts from. Types with two scales a group have the zero points 4 and 32.
 template <typename A>
 static inline int32_t startOf(const QuantisedTile& tile, size_t starts, int half, int row) {
-  if constexpr (A::kHalves == 2 && A::kZero) return wordOf(tile, offsetof(QuantisedTile, bias), row) - (A::kBits == 3 ? 4 : 32) * tile.halfSums[half][row];
-  return wordOf(tile, starts, row);
+  int32_t start;
+  __builtin_memcpy(&start, reinterpret_cast<const uint8_t*>(&tile) + starts + sizeof start * static_cast<size_t>(row), sizeof start);
+  if constexpr (A::kHalves == 2 && A::kZero) return start - (A::kBits == 3 ? 4 : 32) * tile.halfSums[half][row];  // `starts` is then where the bias is
+  return start;
 }
 
 // 2^n * sum of a row's activations, for the offset: of the group, or of a half of it.
 template <int Halves>
 static inline float scaledSum(const QuantisedTile& tile, int row, int half) {
   if constexpr (Halves == 1) return tile.scaledSum[row];
-  constexpr int32_t kOneBits = 0x3f800000;
-  const int32_t powerBits = wordOf(tile, offsetof(QuantisedTile, bias), row) - (kBiasBits - kOneBits);
-  float power;
-  __builtin_memcpy(&power, &powerBits, sizeof power);
-  return power * static_cast<float>(tile.halfSums[half][row]);
+  return floatFromBits(bitsOfFloat(tile.bias[row]) - static_cast<uint32_t>(kBiasOverPower)) * static_cast<float>(tile.halfSums[half][row]);
 }
 
 // One group. The float operations and their order are those that MatmulKernels.h promises.
