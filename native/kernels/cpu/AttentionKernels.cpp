@@ -51,7 +51,7 @@ static void scoreTile(const uint8_t* const* keys, const float* queries, size_t h
   size_t d = 0;
   for (; d + kStep <= headDim; d += kStep) {
     SPILLWAY_UNROLL(4)
-    for (int v = 0; v < V; v++) __builtin_prefetch(ahead[v] + d / kStep * kCacheLine);
+    for (int v = 0; v < V; v++) askFor(ahead[v] + d / kStep * kCacheLine);
     SPILLWAY_UNROLL(2)
     for (size_t i = 0; i < kStep; i++) take(d + i);
   }
@@ -79,7 +79,7 @@ static void valueTile(const uint8_t* const* values, size_t valueStride, size_t e
     const uint8_t* ahead = values[b + kBlocksAhead] + (inBlock * valueStride + element) * sizeof(Element);
     for (uint32_t i = 0; i < tokens; i++, t++, from += valueStride, ahead += valueStride * sizeof(Element)) {
       SPILLWAY_UNROLL(4)
-      for (size_t line = 0; line < kLines; line++) __builtin_prefetch(ahead + line * kCacheLine);
+      for (size_t line = 0; line < kLines; line++) askFor(ahead + line * kCacheLine);
       f32x16 value[V];
       SPILLWAY_UNROLL(4)
       for (int v = 0; v < V; v++) value[v] = loadElements(from + v * 16);

@@ -74,20 +74,40 @@ Cut cutJob(const MatmulJob& job, const Route& route, size_t rows, size_t share) 
   return cut;
 }
 
-// Without its output.
-MatmulBlock blockOf(const MatmulKernels& kernels, const WeightMatrix& weights, const float* bias, const MatrixInput& input, const Cut& cut, size_t item) {
+// One item of one of several jobs.
+struct Item {
+  const MatmulJob* job;  // null beyond the last one of all
+  Route route;
+  Cut cut;
+  size_t index;  // in the job
   // Neighbouring items share panels rather than rows, so that a panel's second use finds it in the cache.
-  const size_t firstRow = item % cut.rowBlocks * cut.rowsPerBlock;
-  const size_t firstPanel = item / cut.rowBlocks * cut.panelsPerBlock;
-  const size_t firstOutput = firstPanel * kPanelOutputs;
-  const size_t bytes = panelBytes(weights.type, weights.inputs);
+  size_t firstRow() const { return index % cut.rowBlocks * cut.rowsPerBlock; }
+  size_t firstPanel() const { return index / cut.rowBlocks * cut.panelsPerBlock; }
+};
+
+// share: of all jobs' cost, for one item.
+Item itemAt(const Compute& compute, const MatmulJob* jobs, size_t jobCount, size_t rows, size_t share, size_t index) {
+  for (const MatmulJob* job = jobs; job < jobs + jobCount; job++) {
+    const Route route = routeOf(compute, job->weights->type);
+    const Cut cut = cutJob(*job, route, rows, share);
+    if (index < cut.items()) return {job, route, cut, index};
+    index -= cut.items();
+  }
+  return {nullptr, {}, {}, 0};
+}
+
+const uint8_t* panelsOf(const WeightMatrix& weights, const Item& item) { return weights.panels + item.firstPanel() * panelBytes(weights.type, weights.inputs); }
+
+// Without its output. next: MatmulBlock::next.
+MatmulBlock blockOf(const MatmulKernels& kernels, const WeightMatrix& weights, const float* bias, const MatrixInput& input, const Item& item, const uint8_t* next) {
+  const size_t firstRow = item.firstRow(), firstOutput = item.firstPanel() * kPanelOutputs;
   MatmulBlock block;
   block.type = weights.type;
   block.inputs = weights.inputs;
-  block.panels = weights.panels + firstPanel * bytes;
-  block.panelBytes = bytes;
-  block.outputs = std::min(weights.outputs - firstOutput, cut.panelsPerBlock * kPanelOutputs);
-  block.rows = std::min(input.rows - firstRow, cut.rowsPerBlock);
+  block.panels = panelsOf(weights, item);
+  block.panelBytes = panelBytes(weights.type, weights.inputs);
+  block.outputs = std::min(weights.outputs - firstOutput, item.cut.panelsPerBlock * kPanelOutputs);
+  block.rows = std::min(input.rows - firstRow, item.cut.rowsPerBlock);
   block.rounded = input.rounded == nullptr ? nullptr : input.rounded + roundedBytes(kernels.rounded, firstRow, input.columns);
   block.values = input.values == nullptr ? nullptr : input.values + firstRow * input.stride;
   block.valueStride = input.stride;
@@ -95,32 +115,34 @@ MatmulBlock blockOf(const MatmulKernels& kernels, const WeightMatrix& weights, c
   block.output = nullptr;
   block.outputStride = 0;
   block.shiftsAreFree = kernels.shiftsAreFree;
+  block.next = next;
   return block;
 }
-
-struct Item {
-  size_t firstRow, firstOutput;
-};
 
 void multiply(const Compute& compute, const Route& route, const MatmulBlock& block, uint8_t* workspace) {
   if (route.rounded) compute.kernels.matmul.multiplyRounded(block, workspace);
   else compute.kernels.matmul.multiplyFloat(block, workspace);
 }
 
-void runItem(const Compute& compute, const MatmulJob& job, const MatrixInput& input, const Route& route, const Cut& cut, size_t item, uint8_t* workspace) {
-  MatmulBlock block = blockOf(compute.kernels.matmul, *job.weights, job.bias, input, cut, item);
-  const Item at{item % cut.rowBlocks * cut.rowsPerBlock, item / cut.rowBlocks * cut.panelsPerBlock * kPanelOutputs};
-  if (!hasTotals(job, route)) {
-    block.output = job.output + at.firstRow * job.outputStride + at.firstOutput;
+// next: what the same thread is most likely to do after this one.
+void runItem(const Compute& compute, const Item& item, const Item& next, const MatrixInput& input, uint8_t* workspace) {
+  const MatmulJob& job = *item.job;
+  const Cut& cut = item.cut;
+  const uint8_t* after = next.job == nullptr ? nullptr : panelsOf(*next.job->weights, next);
+  const uint8_t* afterFirst = job.factor == nullptr ? after : panelsOf(*job.factor, item);
+  MatmulBlock block = blockOf(compute.kernels.matmul, *job.weights, job.bias, input, item, afterFirst);
+  const size_t firstOutput = item.firstPanel() * kPanelOutputs;
+  if (!hasTotals(job, item.route)) {
+    block.output = job.output + item.firstRow() * job.outputStride + firstOutput;
     block.outputStride = job.outputStride;
-    return multiply(compute, route, block, workspace);
+    return multiply(compute, item.route, block, workspace);
   }
-  ItemTotals totals{reinterpret_cast<float*>(workspace + kMatmulWorkspaceBytes), nullptr, totalsStride(cut.panelsPerBlock), at.firstRow, block.rows, at.firstOutput, block.outputs};
+  ItemTotals totals{reinterpret_cast<float*>(workspace + kMatmulWorkspaceBytes), nullptr, totalsStride(cut.panelsPerBlock), item.firstRow(), block.rows, firstOutput, block.outputs};
   block.output = totals.product;
   block.outputStride = totals.stride;
-  multiply(compute, route, block, workspace);
+  multiply(compute, item.route, block, workspace);
   if (job.factor != nullptr) {
-    MatmulBlock second = blockOf(compute.kernels.matmul, *job.factor, job.factorBias, input, cut, item);
+    MatmulBlock second = blockOf(compute.kernels.matmul, *job.factor, job.factorBias, input, item, after);
     second.output = totals.product + cut.rowsPerBlock * totals.stride;
     second.outputStride = totals.stride;
     multiply(compute, routeOf(compute, job.factor->type), second, workspace);
@@ -213,16 +235,8 @@ void matmul(const Compute& compute, const MatmulJob* jobs, size_t jobCount, cons
     size_t items = 0;
     for (size_t j = 0; j < jobCount; j++) items += cutJob(jobs[j], routeOf(compute, jobs[j].weights->type), input.rows, share).items();
     compute.pool.parallelFor(items, [&](size_t item, unsigned worker) {
-      const MatmulJob* job = jobs;
-      Route route;
-      Cut cut;
-      for (;; job++) {
-        route = routeOf(compute, job->weights->type);
-        cut = cutJob(*job, route, input.rows, share);
-        if (item < cut.items()) break;
-        item -= cut.items();
-      }
-      runItem(compute, *job, input, route, cut, item, workspaces + worker * kWorkerBytes);
+      const auto at = [&](size_t index) { return itemAt(compute, jobs, jobCount, input.rows, share, index); };
+      runItem(compute, at(item), at(item + compute.pool.threads()), input, workspaces + worker * kWorkerBytes);
     });
   }
   scratch.release(mark);

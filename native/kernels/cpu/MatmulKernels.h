@@ -75,7 +75,8 @@ struct MatmulBlock {
   const float* bias;  // [outputs] or null
   float* output;      // [rows, outputStride]; products of bfloat16 write whole panels
   size_t outputStride;
-  bool shiftsAreFree;  // MatmulKernels::shiftsAreFree
+  bool shiftsAreFree;   // MatmulKernels::shiftsAreFree
+  const uint8_t* next;  // what the same thread most likely multiplies with after these panels, to be asked for in time; or null
 };
 
 // Panels that a kernel takes at a time at most: blocks are best made of whole multiples. With 32 registers three panels by four rows balance loads and

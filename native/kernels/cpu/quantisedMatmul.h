@@ -15,12 +15,14 @@ struct PackedWeights {
   const uint8_t* panel;
   size_t panelBytes;
   size_t scalesAt;
+  const uint8_t* next;  // what comes after these panels; or null
   Bytes vector(size_t group, int p, int v) const {
     return unpackVector<format.bits>(panel + static_cast<size_t>(p) * panelBytes + group * (format.bits * kVectorBytes), v);
   }
-  // Asks for the bytes of this group in the panel that lies `panels` further on: a panel is too short for the processor's own prefetching to get going.
-  void prefetch(size_t group, int p, int panels) const {
-    const uint8_t* ahead = panel + static_cast<size_t>(p + panels) * panelBytes;
+  // Asks for as many bytes of what comes next as this group has: a panel is too short for the processor's own prefetching to get going.
+  void prefetch(size_t group, int p) const {
+    if (next == nullptr) return;
+    const uint8_t* ahead = next + static_cast<size_t>(p) * panelBytes;
     SPILLWAY_UNROLL(8)
     for (int line = 0; line < format.bits; line++) __builtin_prefetch(ahead + (group * format.bits + static_cast<size_t>(line)) * kVectorBytes, 0, 2);
     __builtin_prefetch(ahead + scalesAt + group * scaleBytesPerGroup(format.kind), 0, 2);
@@ -90,7 +92,9 @@ static void multiplyPanels(const MatmulBlock& block, size_t panel, const Totals&
   static_assert(kPartialBytes + kVectorsBytes + kGroupsPerBlock * P * format.scalesPerGroup * kUnpackedScale * sizeof(float) <= kMatmulWorkspaceBytes,
                 "the workspace is large enough");
   const size_t groups = block.inputs / kGroupInputs;
-  const PackedWeights<T> packed{block.panels + panel * block.panelBytes, block.panelBytes, scalesAt(format, block.inputs)};
+  const uint8_t* at = block.panels + panel * block.panelBytes;
+  const uint8_t* following = (panel + P) * kPanelOutputs < block.outputs ? at + P * block.panelBytes : block.next;
+  const PackedWeights<T> packed{at, block.panelBytes, scalesAt(format, block.inputs), following};
   if constexpr (P == panelsTogether(format)) {  // the few panels that are left over need no tiles of their own
     if (block.rows <= kTileRows) return multiplyPacked<T, P>(packed, groups, block, totals);
   }
@@ -105,7 +109,8 @@ static void multiplyPanels(const MatmulBlock& block, size_t panel, const Totals&
     const size_t end = groups * (b + 1) / blocks;  // blocks of nearly equal size
     const bool last = b + 1 == blocks;             // what comes next is then the next panels' first block
     const size_t next = last ? 0 : end, nextEnd = last ? groups / blocks : groups * (b + 2) / blocks;
-    const Ahead ahead(packed.panel + (last ? P * block.panelBytes : 0), block.panelBytes, P, {next * kStoredGroup, packed.scalesAt + next * kScaleBytes},
+    const uint8_t* asked = last ? packed.next : packed.panel;
+    const Ahead ahead(asked, block.panelBytes, asked == nullptr ? 0 : P, {next * kStoredGroup, packed.scalesAt + next * kScaleBytes},
                       {(nextEnd - next) * kStoredGroup, (nextEnd - next) * kScaleBytes});
     unpackScales<T, P>(packed, begin, end - begin, scales);
     if (!asTheyLie) unpackVectors<T, P>(packed, begin, end - begin, vectors, kUnpackedPanel);

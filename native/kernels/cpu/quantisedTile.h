@@ -89,7 +89,7 @@ static inline void multiplyTile(const Source& source, size_t groups, const Quant
     }
   for (size_t g = 0; g < groups;) {
     SPILLWAY_UNROLL(4)
-    for (int p = 0; p < P; p++) source.prefetch(g, p, P);
+    for (int p = 0; p < P; p++) source.prefetch(g, p);
     multiplyGroup<A, R, P>(source, g, *tile, starts, total);
     g += tile->advance;
     tile += tile->next;

@@ -22,7 +22,7 @@ struct PreparedSource {
   }
   f32x16 scale(size_t group, int p, int half) const { return load(scalesAt(group, p, half)); }
   f32x16 offset(size_t group, int p, int half) const { return load(scalesAt(group, p, half) + kPanelOutputs); }
-  void prefetch(size_t group, int p, int) const {
+  void prefetch(size_t group, int p) const {
     if (p == 0) ahead->step(group);
   }
 };
