@@ -6,10 +6,15 @@ import { fileURLToPath } from 'node:url';
 export const RESULTS = fileURLToPath(new URL('../results/', import.meta.url));
 export const README = fileURLToPath(new URL('../../README.md', import.meta.url));
 
-/** Writes NAME.json and NAME.md, prints the words. */
+/** A processor's name as part of a file's: machines measured on one day do not overwrite each other's results. */
+export function processorSlug(processor) {
+  return processor.toLowerCase().replaceAll(/\((?:r|tm)\)/g, '').replaceAll(/[^a-z0-9]+/g, '-').replaceAll(/^-|-$/g, '');
+}
+
+/** Writes NAME-PROCESSOR.json and .md, prints the words. */
 export function writeResults(folder, name, document, words) {
   mkdirSync(folder, { recursive: true });
-  const path = join(folder, name);
+  const path = join(folder, `${name}-${processorSlug(document.machine.processor)}`);
   writeFileSync(`${path}.json`, `${JSON.stringify(document, null, 2)}\n`);
   writeFileSync(`${path}.md`, words);
   process.stdout.write(words);

@@ -7,6 +7,9 @@ import { batchedBenchArguments, readBatchedBench } from './batchedBench.mjs';
 
 const HERE = fileURLToPath(new URL('.', import.meta.url));
 
+/** What Spillway may do, llama.cpp may too. */
+const EIGHT_BIT_CACHE = ['-fa', 'on', '-ctk', 'q8_0', '-ctv', 'q8_0'];
+
 /**
  * @typedef {object} Contender
  * @property {string} name unique, e.g. `node-llama-cpp Q4_0`
@@ -27,7 +30,7 @@ function script(program, file) {
   return (job, setting) => ({ program, args: [join(HERE, file), JSON.stringify({ ...job, setting })] });
 }
 
-export function spillway(name, model, settings = [{}]) {
+export function spillway(name, model, settings = [{}, { compressCache: '8bit' }]) {
   return { name, tool: 'spillway', model, settings, command: script(process.execPath, 'runSpillway.mjs'), figures: jsonFigures };
 }
 
@@ -71,7 +74,10 @@ export function allContenders({ model, q4_0, type, python, llamaCpp, ikLlamaCpp 
   for (const [words, file] of files) {
     contenders.push(spillway(`spillway ${words}`, file));
     if (existsSync(join(HERE, 'node_modules/node-llama-cpp'))) contenders.push(nodeLlamaCpp(`node-llama-cpp ${words}`, file));
-    if (existsSync(llamaCpp)) contenders.push(batchedBench(`llama.cpp ${words}`, 'llama.cpp', file, llamaCpp, [32, 64, 8, 128].map((sequences) => ({ sequences }))));
+    if (existsSync(llamaCpp)) {
+      const settings = [...[32, 64, 8, 128].map((sequences) => ({ sequences })), { sequences: 128, arguments: EIGHT_BIT_CACHE }];
+      contenders.push(batchedBench(`llama.cpp ${words}`, 'llama.cpp', file, llamaCpp, settings));
+    }
     if (existsSync(ikLlamaCpp)) {
       // -rtr interleaves rows while loading, its way to be fast with batches.
       const settings = [8, 32].flatMap((sequences) => [{ sequences, arguments: ['-fa', 'on', '-rtr'] }, { sequences, arguments: ['-fa', 'on'] }]);

@@ -15,7 +15,10 @@ const { batchedBenchArguments, readBatchedBench } = await load<{
   readBatchedBench(output: string): Figures | undefined;
 }>('peers/batchedBench.mjs');
 const { matrixOperations } = await load<{ matrixOperations(source: object, run: object): number | undefined }>('peers/summary.mjs');
-const { replaceBetween } = await load<{ replaceBetween(text: string, name: string, content: string): string }>('lib/results.mjs');
+const { processorSlug, replaceBetween } = await load<{
+  processorSlug(processor: string): string;
+  replaceBetween(text: string, name: string, content: string): string;
+}>('lib/results.mjs');
 const { agreement, median } = await load<{ agreement(mine: number[][], theirs: number[][]): object; median(numbers: number[]): number }>('lib/statistics.mjs');
 interface Accuracy {
   readonly name: string;
@@ -78,6 +81,11 @@ test('medians and agreement', () => {
 test('rates under a cap: a run that did not come to decoding has none', () => {
   expect(ratesOf({ rows: 4, promptTokens: 40, prefillSeconds: 2, decodedTokens: 12, decodeSeconds: 6 })).toEqual({ prefill: 20, decode: 2, step: 2 });
   expect(ratesOf({ rows: 4, promptTokens: 40, prefilledTokens: 20, prefillSeconds: 2, decodedTokens: 0, decodeSeconds: 0 })).toEqual({ prefill: 10, decode: undefined, step: undefined });
+});
+
+test("a processor's name becomes part of a result's", () => {
+  expect(processorSlug('Intel(R) Xeon(R) Processor @ 2.70GHz')).toBe('intel-xeon-processor-2-70ghz');
+  expect(processorSlug('AMD EPYC')).toBe('amd-epyc');
 });
 
 describe('the table in the README', () => {
