@@ -34,7 +34,8 @@ void pause();
 void resume();
 // How often a stream was told to wait for an event.
 size_t streamWaits();
-// A planted mistake: of the streams' waits that are yet to come one, counted from 0, is forgotten. SIZE_MAX: none.
+// A planted mistake: of the streams' waits that are yet to come one, counted from 0, is forgotten, and from then on that stream's work goes before all
+// other. SIZE_MAX: none.
 void forgetWait(size_t index);
 // The device fails in the middle of a kernel that is yet to come, counted from 0: it and whatever is asked of the device from then on gives cudaErrorLaunchFailure.
 // SIZE_MAX: it works (again).

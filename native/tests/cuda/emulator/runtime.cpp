@@ -1,6 +1,7 @@
 // The runtime's calls. Memory has the exact size that was asked for and begins as all ones (NaN); streams queue closures that run when somebody waits.
 #include <stdlib.h>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -44,6 +45,7 @@ using Lock = std::lock_guard<std::recursive_mutex>;
 std::condition_variable_any resumed;
 bool paused = false;
 size_t waits = 0, forgottenWait = SIZE_MAX;
+const Stream* hurried = nullptr;  // forgot to wait: its work goes first, for that is the order in which the mistake shows
 size_t kernelsToBreak = SIZE_MAX;
 bool broken = false;
 
@@ -90,7 +92,8 @@ bool runOne() {
   for (const auto& stream : streams)
     if (runnable(*stream)) candidates.push_back(stream.get());
   if (candidates.empty()) return false;
-  Stream* stream = candidates[draw(candidates.size())];
+  const auto first = std::find(candidates.begin(), candidates.end(), hurried);
+  Stream* stream = first != candidates.end() ? *first : candidates[draw(candidates.size())];
   const Task task = std::move(stream->tasks.front());
   stream->tasks.pop_front();
   task.run();
@@ -204,6 +207,7 @@ size_t streamWaits() {
 void forgetWait(size_t index) {
   const Lock lock(mutex);
   forgottenWait = index == SIZE_MAX ? SIZE_MAX : waits + index;
+  hurried = nullptr;
 }
 void breakAt(size_t kernel) {
   const Lock lock(mutex);
@@ -296,7 +300,8 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   const Lock lock(mutex);
-  if (waits++ != forgottenWait) enqueue(stream, [] {}, event->record);
+  if (waits++ == forgottenWait) hurried = stream;
+  else enqueue(stream, [] {}, event->record);
   return outcome();
 }
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, void (*function)(void*), void* data) {
