@@ -8,6 +8,7 @@
 // and the merged values are divided by the merged sum. Tiles of queries, key blocks and value vectors only choose what shares a load.
 #pragma once
 #include "AttentionKernels.h"
+#include "askFor.h"
 #include "attentionSoftmax.h"
 
 namespace spillway::SPILLWAY_ISA {
@@ -39,10 +40,6 @@ static inline uint32_t firstSeenBy(const AttentionBlock& block) {
 // Decoding reads every key and value once, and pages lie anywhere: without asking for memory early each of them would begin by waiting for it. While a
 // block of 16 keys or values is worked on, the one that comes so many later is asked for, as many bytes of it as of this one.
 constexpr uint32_t kBlocksAhead = 4;
-
-// Asks for a line of memory, for the second-level cache: asked to bring more lines into the first one than it can note down (two dozen), an AMD stands
-// still. There decode at 145 tokens took 288 us a token of SmolLM2 that way and takes 177 so; 8 bits 310 and 198, 4 bits 209 and 160.
-static inline void askFor(const uint8_t* line) { __builtin_prefetch(line, 0, 2); }
 
 // Asks for `bytes` of memory, at least one and whole lines.
 static inline void prefetch(const uint8_t* ahead, size_t bytes) {

@@ -40,7 +40,7 @@ static void scoreBlocks(const CacheLayout& layout, const Workspace& work, const 
       keyTile<Bits, Digits, Q, U>(units, groupLines, query.elements + g * kCacheGroup * kOperandBytes<Digits>, strides, &sums[0][unit * kUnitLanes], B * 16);
     }
     for (int b = 0; b < B; b++) {
-      if (first == 0 && g == 0) {  // the first queries bring keys and values for all; a block at a time, for the processor notes down two dozen lines at most
+      if (first == 0 && g == 0) {  // the first queries bring keys and values for all, a block at a time
         prefetch(part.keys[block + b + kBlocksAhead], cacheKeyBlockBytes(layout));
         if (part.allValues) prefetch(part.values[block + b], cacheValueBlockBytes(layout));
       }

@@ -24,8 +24,8 @@ struct PackedWeights {
     if (next == nullptr) return;
     const uint8_t* ahead = next + static_cast<size_t>(p) * panelBytes;
     SPILLWAY_UNROLL(8)
-    for (int line = 0; line < format.bits; line++) __builtin_prefetch(ahead + (group * format.bits + static_cast<size_t>(line)) * kVectorBytes, 0, 2);
-    __builtin_prefetch(ahead + scalesAt + group * scaleBytesPerGroup(format.kind), 0, 2);
+    for (int line = 0; line < format.bits; line++) askFor(ahead + (group * format.bits + static_cast<size_t>(line)) * kVectorBytes);
+    askFor(ahead + scalesAt + group * scaleBytesPerGroup(format.kind));
   }
   GroupScale both(size_t group, int p, int half) const { return loadScale<format.kind>(panel + static_cast<size_t>(p) * panelBytes + scalesAt, group, half); }
   f32x16 scale(size_t group, int p, int half) const { return both(group, p, half).scale; }
