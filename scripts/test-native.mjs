@@ -130,6 +130,12 @@ function folderOf({ name }) {
   return name === 'plain' && existsSync(join(addon, 'CMakeCache.txt')) ? addon : join(root, 'native', `build-${name}`);
 }
 
+/** Ninja keeps all processors busy where make waits for each program's objects. A folder that has been configured keeps what it was configured for. */
+function generatorFor(folder) {
+  const fresh = !existsSync(join(folder, 'CMakeCache.txt'));
+  return fresh && spawnSync('ninja', ['--version']).status === 0 ? ['-G', 'Ninja'] : [];
+}
+
 /** The addon on the emulated device, for jest's tests in test/gpu: of objects that are in the addon's build folder anyway. */
 function addonsOf({ name }, folder) {
   return name === 'plain' && folder.endsWith(join('native', 'build')) ? ['spillway_emulated'] : [];
@@ -147,7 +153,7 @@ for (const configuration of chosen) {
   }
   const folder = folderOf(configuration);
   mkdirSync(folder, { recursive: true });
-  const configured = run('cmake', ['-S', root, '-B', folder, '-DSPILLWAY_TESTS=ON', `-DSPILLWAY_SANITIZE=${configuration.sanitize}`]);
+  const configured = run('cmake', ['-S', root, '-B', folder, ...generatorFor(folder), '-DSPILLWAY_TESTS=ON', `-DSPILLWAY_SANITIZE=${configuration.sanitize}`]);
   if (configured.status !== 0) {
     if (output(configured).includes('GTest')) skip(configuration, 'GoogleTest is not installed (Debian: libgtest-dev)');
     else fail(`configuring the native ${configuration.name} tests`, configured);

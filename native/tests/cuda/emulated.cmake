@@ -1,4 +1,5 @@
 # The CUDA kernels, and the model on them, as C++ over the emulator.
+include(${CMAKE_CURRENT_LIST_DIR}/../optimiseLess.cmake)
 set(SPILLWAY_EMULATOR ${CMAKE_CURRENT_LIST_DIR}/emulator)
 
 # target: objects of the .cu files that follow the options. With nvcc about, a .cu file is CUDA for CMake; a copy of its name with another ending is C++ for all.
@@ -16,6 +17,7 @@ function(spillway_emulated target)
   target_include_directories(${target} PRIVATE ${SPILLWAY_EMULATOR})
   target_compile_definitions(${target} PRIVATE SPILLWAY_HAS_CUDA)
   target_compile_options(${target} PRIVATE -Wno-unknown-pragmas ${emulated_OPTIONS})
+  spillway_optimise_less(${target})
 endfunction()
 
 # target: objects of the model on a device, and of the emulator; whoever links them links kernels' objects, too.

@@ -1,0 +1,7 @@
+# Compiling is most of what tests take: what runs briefly is not worth the time that finding its best machine code takes.
+# (Under a sanitizer all is optimised little, anyway.)
+function(spillway_optimise_less target)
+  if(NOT SPILLWAY_SANITIZE)
+    target_compile_options(${target} PRIVATE -O1)
+  endif()
+endfunction()
