@@ -142,9 +142,9 @@ void attend(const Compute& compute, const CacheLayout& layout, const AttentionSh
   // A thread takes a row's KV heads one after another where there is work enough for all threads, so that it knows what to ask memory for next.
   const size_t all = blocks * layout.kvHeads, threads = compute.pool.threads();
   const size_t span = std::max<size_t>(1, std::min<size_t>(layout.kvHeads, all / (threads * kSharesPerThread)));
-  compute.pool.parallelFor((all + span - 1) / span, [&run, all, span, threads](size_t share, unsigned worker) {
+  compute.pool.parallelFor((all + span - 1) / span, [&run, all, span](size_t share, unsigned worker) {
     const size_t first = share * span, last = std::min(all, first + span);
-    for (size_t index = first; index < last; index++) attendOne(run, index, index + 1 < last ? index + 1 : (share + threads) * span, worker);
+    for (size_t index = first; index < last; index++) attendOne(run, index, index + 1, worker);
   });
   scratch.release(mark);
 }

@@ -1,0 +1,121 @@
+// How a call of matmul() is cut into items: some panels of one job by some rows. Pure. Included by Matmul.cpp.
+#pragma once
+#include <algorithm>
+
+#include "../../runtime/ThreadPool.h"
+#include "Matmul.h"
+
+namespace spillway {
+
+inline size_t ceilDivide(size_t a, size_t b) { return (a + b - 1) / b; }
+
+// A loop's index costs well under a microsecond to hand out; an item should take several.
+constexpr size_t kItemsPerThread = 8;  // so that threads end at nearly the same time
+// On AMX an item begins by bringing its rows into the nearest cache, so it should have some panels to multiply them with.
+constexpr size_t kTileItemsPerThread = 4;
+// Rows of its own a thread should have at least: with fewer, reading all weights takes longer than the other threads' rows would.
+constexpr size_t kLeastRowsOfOne = 32;
+
+// What an item computes before its epilogue: products, and those with the job's factor. They stay in the cache of the thread.
+constexpr size_t kTotalsBytes = 256 * 1024;
+constexpr size_t kWorkerBytes = kMatmulWorkspaceBytes + kTotalsBytes;
+
+// What the cut of a job follows from.
+struct Route {
+  bool rounded;
+  RoundedInput form;
+  bool tiles() const { return rounded && form == RoundedInput::Bfloat16; }
+  size_t mostRows() const { return rounded ? mostRounded(form) : kMatmulBlockRows; }
+  size_t rowsTogether() const { return rounded ? spillway::rowsTogether(form) : kTileRows; }
+  // Time, in multiply-adds: on AMX weights are unpacked for each block of rows, which takes about as long as multiplying it.
+  size_t cost(size_t weights, size_t rows) const { return weights * (tiles() ? ceilDivide(rows, mostRows()) * mostRows() : rows); }
+  size_t leastItem() const { return tiles() ? 4000 * 1000 : 200 * 1000; }
+  size_t panelsTogether(WeightType type) const { return rounded && !tiles() ? panelsPerTile(panelFormat(type)) : 2; }
+};
+
+inline Route routeOf(const Compute& compute, WeightType type) { return {usesRoundedInput(compute, type), compute.kernels.matmul.rounded}; }
+
+// Whether products go through an item's totals. Tiles always do: in an output of other outputs' size they might stand in each other's way in the nearest cache.
+inline bool hasTotals(const MatmulJob& job, const Route& route) { return route.tiles() || job.epilogue != Epilogue::Store; }
+
+inline size_t matricesOf(const MatmulJob& job) { return job.factor == nullptr ? 1 : 2; }
+
+struct PanelCut {
+  size_t panelsPerBlock;
+  size_t panelBlocks;
+};
+
+struct Item {
+  const MatmulJob* job;
+  size_t firstRow, rows;
+  size_t firstPanel, panels;  // the last ones of a matrix may not all exist
+  bool samePanelsNext;        // the next item has them too, for other rows
+};
+
+// All jobs' rows are cut alike, into blocks, and neighbouring blocks make a part. Items come part by part; threads begin with neighbouring items
+// (ThreadPool::parallelFor), so with a part a thread each computes rows of its own, and has in its caches what it finds there later when the next loop
+// is over the same rows. Bringing what another core wrote from there takes from 30 to 170 ns a line (two cores of a Zen 4 with one third-level cache and
+// with two).
+class MatmulCut {
+ public:
+  MatmulCut(const Compute& compute, const MatmulJob* jobs, size_t jobCount, size_t rows) : compute_(compute), jobs_(jobs), rows_(rows) {
+    size_t most = SIZE_MAX, together = 1, cost = 0;
+    bool tiles = false;
+    for (const MatmulJob* job = jobs; job < jobs + jobCount; job++) {
+      const Route route = routeOf(compute, job->weights->type);
+      most = std::min(most, route.mostRows());
+      together = std::max(together, route.rowsTogether());
+      tiles = tiles || route.tiles();
+      cost += matricesOf(*job) * route.cost(size_t{job->weights->outputs} * job->weights->inputs, rows);
+    }
+    const size_t threads = compute.pool.threads();
+    share_ = cost / (threads * (tiles ? kTileItemsPerThread : kItemsPerThread));
+    // On AMX products are measured with all threads at the same rows.
+    const size_t parts = tiles ? 1 : std::max<size_t>(1, std::min<size_t>(threads, rows / kLeastRowsOfOne));
+    const size_t blocks = ceilDivide(ceilDivide(rows, most), parts) * parts;
+    rowsPerBlock_ = ceilDivide(ceilDivide(rows, blocks), together) * together;  // at most `most`, being whole tiles too
+    rowBlocks_ = ceilDivide(rows, rowsPerBlock_);
+    blocksPerPart_ = ceilDivide(rowBlocks_, parts);
+    for (const MatmulJob* job = jobs; job < jobs + jobCount; job++) panelBlocks_ += cutPanels(*job).panelBlocks;
+  }
+
+  size_t items() const { return rowBlocks_ * panelBlocks_; }
+
+  Item item(size_t index) const {
+    const size_t firstBlock = index / (blocksPerPart_ * panelBlocks_) * blocksPerPart_;
+    const size_t blocks = std::min(blocksPerPart_, rowBlocks_ - firstBlock);  // of the part
+    index -= firstBlock * panelBlocks_;
+    const MatmulJob* job = jobs_;
+    PanelCut cut = cutPanels(*job);
+    for (; index >= cut.panelBlocks * blocks; cut = cutPanels(*++job)) index -= cut.panelBlocks * blocks;
+    // Neighbouring items share panels rather than rows, so that a panel's second use finds it in the cache.
+    const size_t firstRow = (firstBlock + index % blocks) * rowsPerBlock_;
+    return {job, firstRow, std::min(rows_ - firstRow, rowsPerBlock_), index / blocks * cut.panelsPerBlock, cut.panelsPerBlock, index % blocks + 1 < blocks};
+  }
+
+ private:
+  PanelCut cutPanels(const MatmulJob& job) const {
+    const WeightMatrix& weights = *job.weights;
+    const Route route = routeOf(compute_, weights.type);
+    PanelCut cut;
+    const size_t panels = ceilDivide(weights.outputs, kPanelOutputs);
+    const size_t panelCost = std::max<size_t>(1, matricesOf(job) * route.cost(kPanelOutputs * weights.inputs, std::min(rows_, rowsPerBlock_)));
+    const size_t wanted = std::max<size_t>(1, std::max(share_, route.leastItem()) / panelCost);
+    const size_t panelsTogether = job.rounded != nullptr ? 2 : route.panelsTogether(weights.type);  // 32 columns of the next product are rounded together
+    cut.panelsPerBlock = ceilDivide(std::min(wanted, panels), panelsTogether) * panelsTogether;
+    if (hasTotals(job, route)) {
+      const size_t most = kTotalsBytes / (matricesOf(job) * rowsPerBlock_ * kPanelOutputs * sizeof(float)) - 1;  // one less: see totalsStride
+      if (cut.panelsPerBlock > most) cut.panelsPerBlock = most / panelsTogether * panelsTogether;
+    }
+    cut.panelBlocks = ceilDivide(panels, cut.panelsPerBlock);
+    return cut;
+  }
+
+  const Compute& compute_;
+  const MatmulJob* jobs_;
+  size_t rows_;
+  size_t share_;  // of all jobs' cost, for one item
+  size_t rowsPerBlock_, rowBlocks_, blocksPerPart_, panelBlocks_ = 0;
+};
+
+}  // namespace spillway
