@@ -107,31 +107,26 @@ static inline void storeScale(uint8_t* line, uint32_t lane, const QuantisedGroup
   __builtin_memcpy(line + 32 + 2 * lane, &group.minimum, 2);
 }
 
-// Beyond `n` codes are zero. They are stored too where that is simpler: what is there belongs to the token.
 static void storeKey(const CacheLayout& layout, uint8_t* block, uint32_t lane, size_t g, size_t n, const QuantisedGroup& group) {
-  const bool bytes = layout.type == CacheType::Q8;
-  const size_t perLine = bytes ? 4 : 8;
-  uint8_t* line = block + g * kCacheGroup / perLine * kCacheLine + 4 * lane;
-  for (size_t i = 0; i < n; i += perLine, line += kCacheLine) {
-    uint32_t codes, high = 0;
-    __builtin_memcpy(&codes, group.codes + i, 4);
-    if (!bytes) __builtin_memcpy(&high, group.codes + i + 4, 4);
-    codes |= high << 4;  // codes of 4 bits: none reaches the next byte
-    __builtin_memcpy(line, &codes, 4);
+  if (layout.type == CacheType::Q8) {
+    for (size_t i = 0; i < n; i++) block[(g * kCacheGroup + i) / 4 * kCacheLine + 4 * lane + i % 4] = group.codes[i];
+  } else {
+    uint8_t* line = block + g * kCacheGroup / 8 * kCacheLine + 4 * lane;
+    for (size_t i = 0; i < n; i += 8, line += kCacheLine)
+      for (size_t j = 0; j < 4; j++) line[j] = static_cast<uint8_t>(group.codes[i + j] | group.codes[i + 4 + j] << 4);
   }
   storeScale(block + (cacheKeyLines(layout) + g) * kCacheLine, lane, group);
 }
 
 static void storeValue(const CacheLayout& layout, uint8_t* block, uint32_t index, size_t g, size_t n, const QuantisedGroup& group) {
   const size_t lines = cacheValueLines(layout);
-  const bool bytes = layout.type == CacheType::Q8;
-  const size_t perLine = bytes ? 16 : 32;
-  uint8_t* line = block + (index / 4 * lines + g * kCacheGroup / perLine) * kCacheLine + index % 4;
-  for (size_t i = 0; i < n; i += perLine, line += kCacheLine) {
-    uint8_t codes[16];
-    for (size_t j = 0; j < 16; j++) codes[j] = bytes ? group.codes[i + j] : static_cast<uint8_t>(group.codes[i + j] | group.codes[i + 16 + j] << 4);
-    SPILLWAY_UNROLL(16)
-    for (size_t j = 0; j < 16; j++) line[4 * j] = codes[j];
+  uint8_t* quad = block + index / 4 * lines * kCacheLine + index % 4;
+  if (layout.type == CacheType::Q8) {
+    for (size_t i = 0; i < n; i++) quad[(g * kCacheGroup + i) / 16 * kCacheLine + i % 16 * 4] = group.codes[i];
+  } else {
+    uint8_t* line = quad + g * kCacheGroup / 32 * kCacheLine;
+    for (size_t i = 0; i < n; i += 32, line += kCacheLine)
+      for (size_t j = 0; j < 16; j++) line[4 * j] = static_cast<uint8_t>(group.codes[i + j] | group.codes[i + 16 + j] << 4);
   }
   storeScale(block + (4 * lines + g) * kCacheLine, index, group);
 }
