@@ -34,7 +34,7 @@ function notes({ summary, peak, agreements, missing }) {
     ...(agreements.length === 0 ? [] : ['', 'Spillway\'s tokens beside others\', on the same weights (tools round activations in ways of their own, so texts go apart after a while):']),
     ...agreements.map((entry) =>
       `- ${entry.with}: ${entry.rowsAlike} of ${entry.rows} rows alike throughout; ${((100 * entry.tokensBeforeFirstDifference) / entry.tokens).toFixed(1)}% of all tokens stand before a row's first difference.`),
-    ...(settings.length === 0 ? [] : ['', 'Settings that were tried, with generated tokens/s on fewer rows:']),
+    ...(settings.length === 0 ? [] : ['', 'Settings that were tried, with generated tokens/s on fewer rows (medians of three runs where they were near the best):']),
     ...settings.map((line) => `- ${line}`),
     ...(missing.length === 0 ? [] : ['', 'Not compared:']),
     ...missing.map(({ name, reason }) => `- ${name}: ${reason}.`),
