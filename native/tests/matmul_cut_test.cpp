@@ -73,6 +73,12 @@ TEST_P(MatmulCutting, ThreadsBeginWithRowsOfTheirOwn) {
   if (kernelsFor(GetParam()).matmul.rounded == RoundedInput::Bfloat16) GTEST_SKIP() << "on AMX all threads take the same rows";
   const WeightMatrix weights{WeightType::Q4_0, 1536, 576, nullptr};
   const MatmulJob job{&weights, nullptr, nullptr, weights.outputs};
+  {  // of many threads several take the same rows
+    ThreadPool pool(32);
+    const Compute compute{kernelsFor(GetParam()), pool, Precision::Default};
+    const MatmulCut cut(compute, &job, 1, 512);
+    for (size_t i = 0; i < cut.items(); i++) EXPECT_EQ(cut.item(i).rows, 256u);
+  }
   for (const unsigned threads : {2u, 3u, 8u}) {
     ThreadPool pool(threads);
     const Compute compute{kernelsFor(GetParam()), pool, Precision::Default};
@@ -80,8 +86,8 @@ TEST_P(MatmulCutting, ThreadsBeginWithRowsOfTheirOwn) {
     ASSERT_EQ(cut.items() % threads, 0u);
     for (size_t i = 0; i < cut.items(); i++) EXPECT_EQ(cut.item(i).firstRow / 64, i / (cut.items() / threads));
     // Of few rows all threads share the weights instead.
-    const MatmulCut few(compute, &job, 1, kLeastRowsOfOne);
-    for (size_t i = 0; i < few.items(); i++) EXPECT_EQ(few.item(i).rows, kLeastRowsOfOne);
+    const MatmulCut few(compute, &job, 1, 32);
+    for (size_t i = 0; i < few.items(); i++) EXPECT_EQ(few.item(i).rows, 32u);
   }
 }
 

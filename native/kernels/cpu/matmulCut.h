@@ -13,8 +13,10 @@ inline size_t ceilDivide(size_t a, size_t b) { return (a + b - 1) / b; }
 constexpr size_t kItemsPerThread = 8;  // so that threads end at nearly the same time
 // On AMX an item begins by bringing its rows into the nearest cache, so it should have some panels to multiply them with.
 constexpr size_t kTileItemsPerThread = 4;
-// Rows of its own a thread should have at least: with fewer, reading all weights takes longer than the other threads' rows would.
-constexpr size_t kLeastRowsOfOne = 32;
+// Threads have rows of their own where there are at least so many for each: each core then needs weights of 4 bits at about a byte a cycle. And at least so many
+// times the threads, so that all of them need no more than 4 bytes a cycle even where every core has to get them from memory by itself.
+constexpr size_t kLeastRowsAThread = 32;
+constexpr size_t kLeastRowsAThreadTimes = 8;
 
 // What an item computes before its epilogue: products, and those with the job's factor. They stay in the cache of the thread.
 constexpr size_t kTotalsBytes = 256 * 1024;
@@ -71,7 +73,7 @@ class MatmulCut {
     const size_t threads = compute.pool.threads();
     share_ = cost / (threads * (tiles ? kTileItemsPerThread : kItemsPerThread));
     // On AMX products are measured with all threads at the same rows.
-    const size_t parts = tiles ? 1 : std::max<size_t>(1, std::min<size_t>(threads, rows / kLeastRowsOfOne));
+    const size_t parts = tiles ? 1 : std::max<size_t>(1, std::min(threads, rows / std::max(kLeastRowsAThread, kLeastRowsAThreadTimes * threads)));
     const size_t blocks = ceilDivide(ceilDivide(rows, most), parts) * parts;
     rowsPerBlock_ = ceilDivide(ceilDivide(rows, blocks), together) * together;  // at most `most`, being whole tiles too
     rowBlocks_ = ceilDivide(rows, rowsPerBlock_);
