@@ -69,6 +69,12 @@ TEST_P(MatmulCutting, EveryOutputOfEveryRowIsInOneItem) {
   }
 }
 
+TEST_P(MatmulCutting, NoJobsMakeNoItems) {
+  ThreadPool pool(2);
+  const Compute compute{kernelsFor(GetParam()), pool, Precision::Default};
+  EXPECT_EQ(MatmulCut(compute, nullptr, 0, 7).items(), 0u);
+}
+
 TEST_P(MatmulCutting, ThreadsBeginWithRowsOfTheirOwn) {
   if (kernelsFor(GetParam()).matmul.rounded == RoundedInput::Bfloat16) GTEST_SKIP() << "on AMX all threads take the same rows";
   const WeightMatrix weights{WeightType::Q4_0, 1536, 576, nullptr};

@@ -42,11 +42,10 @@ void multiply(const Compute& compute, const Route& route, const MatmulBlock& blo
   else compute.kernels.matmul.multiplyFloat(block, workspace);
 }
 
-// next: what the same thread is most likely to do after this one; or null.
-void runItem(const Compute& compute, const Item& item, const Item* next, const MatrixInput& input, uint8_t* workspace) {
+// after: the panels that the same thread most likely multiplies with next; or null.
+void runItem(const Compute& compute, const Item& item, const uint8_t* after, const MatrixInput& input, uint8_t* workspace) {
   const MatmulJob& job = *item.job;
   const Route route = routeOf(compute, job.weights->type);
-  const uint8_t* after = next == nullptr || item.samePanelsNext ? nullptr : panelsOf(*next->job->weights, *next);
   const uint8_t* afterFirst = job.factor == nullptr ? after : panelsOf(*job.factor, item);
   MatmulBlock block = blockOf(compute.kernels.matmul, *job.weights, job.bias, input, item, afterFirst);
   const size_t firstOutput = item.firstPanel * kPanelOutputs;
@@ -144,9 +143,13 @@ void matmul(const Compute& compute, const MatmulJob* jobs, size_t jobCount, cons
     for (size_t j = 0; j < jobCount; j++) check(compute, jobs[j], input);
     const MatmulCut cut(compute, jobs, jobCount, input.rows);
     compute.pool.parallelFor(cut.items(), [&](size_t index, unsigned worker) {
-      const bool ends = index + 1 == cut.items();
-      const Item item = cut.item(index), next = ends ? item : cut.item(index + 1);
-      runItem(compute, item, ends ? nullptr : &next, input, workspaces + worker * kWorkerBytes);
+      const Item item = cut.item(index);
+      const uint8_t* after = nullptr;
+      if (!item.samePanelsNext && index + 1 < cut.items()) {
+        const Item next = cut.item(index + 1);
+        after = panelsOf(*next.job->weights, next);
+      }
+      runItem(compute, item, after, input, workspaces + worker * kWorkerBytes);
     });
   }
   scratch.release(mark);

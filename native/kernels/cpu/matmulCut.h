@@ -61,7 +61,7 @@ struct Item {
 class MatmulCut {
  public:
   MatmulCut(const Compute& compute, const MatmulJob* jobs, size_t jobCount, size_t rows) : compute_(compute), jobs_(jobs), rows_(rows) {
-    size_t most = SIZE_MAX, together = 1, cost = 0;
+    size_t most = kMatmulBlockRows, together = 1, cost = 0;
     bool tiles = false;
     for (const MatmulJob* job = jobs; job < jobs + jobCount; job++) {
       const Route route = routeOf(compute, job->weights->type);
