@@ -15,5 +15,6 @@ export default {
   // Most tests wait for a process or the disk now and then.
   maxWorkers: '100%',
   testTimeout: 60_000,
+  testSequencer: '<rootDir>/test/support/slowFirst.js',
   reporters: ['default', '<rootDir>/test/support/countsReporter.js'],
 };

@@ -12,7 +12,8 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
-const all = ['runtime_tests', 'model_tests', 'kernel_tests', 'cuda_tests', 'gpu_model_tests'];
+// The slowest first, so that none is left alone at the end.
+const all = ['gpu_model_tests', 'kernel_tests', 'model_tests', 'cuda_tests', 'runtime_tests'];
 // Those of the kernels run in pieces, side by side with the others: most of them use one processor.
 const shards = { kernel_tests: availableParallelism() };
 // Seeds beyond the first find more in less time without a sanitizer.
@@ -87,10 +88,9 @@ function start(command, args, settings) {
   });
 }
 
-/** All runs of a configuration: the slowest first, so that none is left alone at the end. */
+/** All runs of a configuration, those that run in pieces as several. */
 function runsOf({ targets }) {
-  const order = (target) => (shards[target] === undefined ? 1 : 0);
-  return [...targets].sort((a, b) => order(a) - order(b)).flatMap((target) => Array.from({ length: shards[target] ?? 1 }, (_, shard) => ({ target, shard })));
+  return targets.flatMap((target) => Array.from({ length: shards[target] ?? 1 }, (_, shard) => ({ target, shard })));
 }
 
 async function runTests(configuration, folder, { target, shard }) {
