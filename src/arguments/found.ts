@@ -1,0 +1,31 @@
+const MOST_CHARACTERS = 80;
+
+/** A value in the words of an error message, on one line and short: `"2"`, `2`, `NaN`, `5n`, `undefined`, `null`, `an array of 3`, `an object with id, prompt`. Never throws. */
+export function found(value: unknown): string {
+  switch (typeof value) {
+    case 'string':
+      return JSON.stringify(value.length > MOST_CHARACTERS ? `${value.slice(0, MOST_CHARACTERS)}…` : value);
+    case 'bigint':
+      return `${value}n`;
+    case 'function':
+      return 'a function';
+    case 'symbol':
+      return 'a symbol';
+    case 'object':
+      return value === null ? 'null' : describeObject(value);
+    default:
+      return String(value);
+  }
+}
+
+function describeObject(value: object): string {
+  try {
+    if (Array.isArray(value)) return `an array of ${value.length}`;
+    const keys = Object.keys(value);
+    if (keys.length === 0) return 'an empty object';
+    const some = keys.slice(0, 3).join(', ');
+    return `an object with ${some.slice(0, MOST_CHARACTERS)}${keys.length > 3 || some.length > MOST_CHARACTERS ? ', …' : ''}`;
+  } catch {
+    return 'an object'; // a revoked proxy, say
+  }
+}
