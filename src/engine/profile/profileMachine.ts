@@ -2,8 +2,7 @@ import { join } from 'node:path';
 import type { Addon, MachineFacts, MachineFigures } from '../../bindings/Addon.js';
 import type { GpuFacts } from '../../bindings/Gpu.js';
 import { loadAddon } from '../../bindings/loadAddon.js';
-import { fromNativeError } from '../../bindings/nativeCall.js';
-import { InterruptedError } from '../../errors/InterruptedError.js';
+import { stoppable } from '../../bindings/stoppable.js';
 import { UsageError } from '../../errors/UsageError.js';
 import { userCacheFolder } from '../../model/pull/cacheFolder.js';
 import { formatBytes, parseBytes, type Size } from '../../units.js';
@@ -121,25 +120,10 @@ export function diskBytesOf(size: Size | undefined): number {
 
 /** Measures, and can be stopped. @internal */
 export async function measure(addon: Addon, options: Parameters<Addon['profile']>[0], signal: AbortSignal | undefined, onProgress: ProfileOptions['onProgress']): Promise<MachineFigures> {
-  const stopped = (): boolean => signal?.aborted === true;
-  if (stopped()) throw new InterruptedError(signal?.reason);
   let last = -1;
-  const thrown: unknown[] = [];
-  try {
-    return await addon.profile(options, (done, total, what) => {
-      if (stopped()) return false;
-      try {
-        if (done !== last) onProgress?.({ done, total, what });
-        last = done;
-        return true;
-      } catch (error) {
-        thrown.push(error);
-        return false;
-      }
-    });
-  } catch (error) {
-    if (thrown.length > 0) throw thrown[0];
-    if (stopped()) throw new InterruptedError(signal?.reason);
-    throw fromNativeError(error);
-  }
+  const report = (done: number, total: number, what: string): void => {
+    if (done !== last) onProgress?.({ done, total, what });
+    last = done;
+  };
+  return stoppable(signal, report, (progress) => addon.profile(options, progress));
 }
