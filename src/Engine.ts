@@ -1,6 +1,6 @@
 import { isObservable, lastValueFrom, Subject, type Observable } from 'rxjs';
 import type { NativeRuntime } from './bindings/Addon.js';
-import { nativeCallAsync } from './bindings/nativeCall.js';
+import { loadWeights } from './engine/loadWeights.js';
 import { openRuntime, type SettledOptions } from './engine/openRuntime.js';
 import { rowsToCome } from './engine/rowsToCome.js';
 import { Outlook, type SeenRun } from './engine/Outlook.js';
@@ -142,8 +142,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
     const { runtime, settled } = await openRuntime(part, options, rows.expected, rows.rowTokens);
     try {
       stopIfAborted();
-      const total = runtime.bytes.weights;
-      await nativeCallAsync(() => runtime.load((bytes) => options.onLoad?.(bytes, total)));
+      await loadWeights(runtime, settled.storePath, options);
       stopIfAborted();
     } catch (error) {
       await runtime.close();

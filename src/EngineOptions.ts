@@ -116,8 +116,8 @@ export interface EngineOptions {
    */
   readonly activations?: EngineShares;
   /**
-   * Folder for repacked models, made when a model does not fit into memory and kept for the next time, and for what a run spills, which does
-   * not outlive it. Default: the user's cache folder.
+   * Folder for repacked models, made when a model does not fit into memory and kept for the next time (a damaged one is made anew), and for what
+   * a run spills, which does not outlive it. Default: the user's cache folder.
    */
   readonly disk?: string;
   /** Most space that all of it may take there. Default: what is free. */

@@ -15,9 +15,10 @@ import { placePages } from './memory/rowPlacement.js';
 import { openWeightStore, type WeightStore } from './openWeightStore.js';
 import { planEngine, type PlannedEngine } from './planEngine.js';
 import { gpuTier, type GpuTier } from './gpuTier.js';
-import { HEAP_MARGIN_BYTES, PAGE_TOKENS } from './reserves.js';
+import { PAGE_TOKENS } from './reserves.js';
 import type { Grid } from './schedules/Square.js';
 import { settleOptions, type Settings } from './settleOptions.js';
+import { withStoreRemedy } from './storeRemedy.js';
 
 /** What was decided for an engine: the grid of its runs, and where its weights, KV cache and hidden states are. */
 export interface SettledOptions extends Settings {
@@ -38,6 +39,8 @@ export interface SettledOptions extends Settings {
   /** What the runtime reserved in memory, and what lies on disk. */
   readonly reservedBytes: number;
   readonly storeBytes: number;
+  /** The repacked model, where something streams. */
+  readonly storePath: string | undefined;
   readonly spillBytes: number;
   /** Layers' weights that are in memory at once while they stream; 0 where nothing does. */
   readonly weightBuffers: number;
@@ -108,24 +111,31 @@ export async function openRuntime(
       tooSmall = error;
     }
   }
-  if (tooSmall && demand.residentBytes + HEAP_MARGIN_BYTES + plan.workingBytes > capBytes) throw tooSmall;
-  plan.checkDisk(plan.modelBytes);
-  const store = await openWeightStore(addon, source, settings.disk, settings.threads, (bytes) => options.onRepack?.(bytes, plan.modelBytes));
+  const { fixedBytes, layerBytes } = plan.streaming;
+  const streaming = smallerRefusal(tooSmall, () => planStreaming({
+    ...demand, fixedBytes, layerBytes,
+    buffers: plan.gpu ? 0 : WEIGHT_BUFFERS,
+    usualPages: pagesOf(settings.rowTokens) * slots * rowsPerSlot,
+    residentShare: weightShare,
+  }));
+  plan.checkDisk(plan.mostStoreBytes);
+  const store = await openWeightStore(addon, source, {
+    folder: settings.disk, threads: settings.threads, signal: caller.signal, onProgress: (bytes) => options.onRepack?.(bytes, plan.modelBytes),
+  });
+  const least = plan.gpu ? 0 : Math.max(...store.vectorBytes);
   try {
-    const { pages, reservedBytes, residentLayerBytes } = planStreaming({
-      ...demand,
-      residentBytes: process.memoryUsage.rss(),
-      // On a GPU are norms, biases, and what is no layer's; and the buffers.
-      ...(plan.gpu
-        ? { fixedBytes: plan.workingBytes, layerBytes: plan.onePage.streamed, leastLayerBytes: 0, buffers: 0 }
-        : { fixedBytes: plan.workingBytes + store.globalBytes, layerBytes: store.layerBytes, leastLayerBytes: Math.max(...store.vectorBytes), buffers: WEIGHT_BUFFERS }),
-      usualPages: pagesOf(settings.rowTokens) * slots * rowsPerSlot,
-      residentShare: weightShare,
-    });
-    return plan.open(pages, reservedBytes, store, residentLayerBytes);
+    return plan.open(streaming.pages, streaming.reservedBytes, store, least + streaming.residentLayerBytes);
   } catch (error) {
-    // Both ways fail: the smaller budget of the two is the one to name.
-    throw tooSmall && error instanceof MemoryBudgetError && error.neededBytes > tooSmall.neededBytes ? tooSmall : error;
+    throw withStoreRemedy(error, store.path);
+  }
+}
+
+/** Makes a plan; where it fails as another one did before, the smaller budget of the two is the one to name. */
+function smallerRefusal<T>(before: MemoryBudgetError | undefined, make: () => T): T {
+  try {
+    return make();
+  } catch (error) {
+    throw before && error instanceof MemoryBudgetError && error.neededBytes > before.neededBytes ? before : error;
   }
 }
 
@@ -177,6 +187,20 @@ class RuntimePlan {
     return this.onePage.weights + (this.onePage.gpu?.weights ?? 0);
   }
 
+  /** The most that its store takes: a header names every weight and has a checksum of every few MiB, and blocks start at multiples of 4096. */
+  get mostStoreBytes(): number {
+    const { bindings, decoder } = this.source;
+    return this.modelBytes + Math.ceil(this.modelBytes / 2 ** 20) + 64 * bindings.length + 4096 * (decoder.layers + 2);
+  }
+
+  /** What is taken however much of the layers streams, and what of each layer can. Known before there is a store. */
+  get streaming(): { readonly fixedBytes: number; readonly layerBytes: readonly number[] } {
+    // On a GPU are norms, biases, and what is no layer's; and the buffers.
+    if (this.gpu) return { fixedBytes: this.workingBytes, layerBytes: this.onePage.streamed };
+    const { weights, streamed } = nativeCall(() => this.addon.measureRuntime(this.options(1, { store: 'to be made', fingerprint: '', residentLayerBytes: 0, buffers: WEIGHT_BUFFERS })));
+    return { fixedBytes: this.workingBytes + weights, layerBytes: streamed };
+  }
+
   /** @throws MemoryBudgetError if what is to lie on disk may not take that much */
   checkDisk(weightBytes: number): void {
     const { diskBytes } = this.settings;
@@ -208,6 +232,7 @@ class RuntimePlan {
         pageSlotBytes: onePage.pageSlot,
         reservedBytes,
         storeBytes: store?.fileBytes ?? 0,
+        storePath: store?.path,
         spillBytes: onePage.spill,
         weightBuffers: this.gpu ? this.gpu.options.buffers : (weights?.buffers ?? 0),
         layerBytes: store?.layerBytes ?? new Array<number>(layers).fill(evenly),

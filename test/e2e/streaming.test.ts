@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { closeSync, existsSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import {
@@ -59,6 +59,73 @@ describe('weights on disk', () => {
     for await (const row of engine.generate(unequalRows)) if (row.index === 2) break;
     await engine.close();
     expect(readdirSync(disk).filter((file) => !file.endsWith('.weights'))).toEqual([]);
+  });
+
+  describe('a repacked file found damaged is discarded, the error says so, and the next run makes it anew', () => {
+    let reference: RowResult[];
+    let [own, file] = ['', ''];
+    const streamed = (): EngineOptions => ({ model: model('llama-Q4_1.gguf'), batchSize: 4, tokensPerSquare: 16, disk: own, weights: { cpu: 0, disk: 1 } });
+    const collect = async (engine: Engine): Promise<RowResult[]> => {
+      const results: RowResult[] = [];
+      for await (const row of engine.generate(unequalRows, { logprobs: 1 })) results.push(row);
+      return results;
+    };
+    /** In place, as a disk does it. */
+    const damageLastLayer = (): void => {
+      const contents = readFileSync(file);
+      const descriptor = openSync(file, 'r+');
+      writeSync(descriptor, Buffer.alloc(16, 0x58), 0, 16, contents.length - 4096);
+      closeSync(descriptor);
+    };
+    beforeEach(async () => {
+      own = mkdtempSync(join(disk, 'damaged-'));
+      reference = await generate(streamed());
+      file = join(own, readdirSync(own)[0] ?? '');
+    });
+
+    test('while the model is opened', async () => {
+      damageLastLayer();
+      await expect(Engine.open(streamed())).rejects.toMatchObject({ name: 'ModelFileError', file, message: expect.stringMatching(/layer 1 at offset .*checksum.*; this file .*removed: run again/) as unknown });
+      expect(existsSync(file)).toBe(false);
+      await expect(generate(streamed())).resolves.toEqual(reference);
+      expect(existsSync(file)).toBe(true);
+    });
+
+    test('while its layers stream', async () => {
+      await using engine = await Engine.open(streamed());
+      damageLastLayer();
+      await expect(collect(engine)).rejects.toMatchObject({ name: 'TaskError', message: expect.stringMatching(/load_weight .*layer 1 at offset .*checksum.*; this file .*removed: run again/) as unknown });
+      expect(existsSync(file)).toBe(false);
+      await expect(generate(streamed())).resolves.toEqual(reference);
+    });
+  });
+
+  test('what it cannot do within a cap it refuses before anything is written, and names the smaller budget of memory and of streaming', async () => {
+    const own = join(disk, 'not', 'made');
+    const refusal: unknown = await Engine.open({ model: model('gemma3-mixed.gguf'), disk: own, cpuMemory: '1MiB' }).catch((error: unknown) => error);
+    // With four layers, two of them at a time take less memory than all.
+    expect(refusal).toMatchObject({ name: 'MemoryBudgetError', tier: 'cpu', message: expect.stringContaining('streaming from disk') as unknown });
+    const inMemory: unknown = await Engine.open({ model: model('gemma3-mixed.gguf'), disk: own, cpuMemory: '1MiB', weights: { cpu: 1, disk: 0 } }).catch((error: unknown) => error);
+    expect(inMemory).toMatchObject({ name: 'MemoryBudgetError', message: expect.stringContaining('with its working memory') as unknown });
+    for (const weights of [undefined, { cpu: 0.3, disk: 0.7 }]) {
+      await expect(Engine.open({ model: model('llama-Q4_1.gguf'), disk: own, cpuMemory: '1MiB', ...(weights && { weights }) })).rejects.toThrow(MemoryBudgetError);
+    }
+    expect(existsSync(join(disk, 'not'))).toBe(false);
+  });
+
+  test('a cap on the disk that is too small names one that works', async () => {
+    const options = { model: model('gemma3-mixed.gguf'), disk: join(disk, 'capped'), weights: { cpu: 0, disk: 1 } };
+    const refusal: unknown = await Engine.open({ ...options, diskMemory: 1000 }).catch((error: unknown) => error);
+    if (!(refusal instanceof MemoryBudgetError)) throw refusal;
+    expect(refusal.tier).toBe('disk');
+    await using engine = await Engine.open({ ...options, diskMemory: refusal.neededBytes });
+    expect(engine.loadSeconds).toBeGreaterThan(0);
+  });
+
+  test.each(['onRepack', 'onLoad'] as const)('a signal that fires in %s ends the opening', async (when) => {
+    const controller = new AbortController();
+    const opening = Engine.open({ model: model('llama-Q4_1.gguf'), disk: join(disk, when), weights: { cpu: 0, disk: 1 }, signal: controller.signal, [when]: () => controller.abort('enough') });
+    await expect(opening).rejects.toMatchObject({ name: 'InterruptedError', cause: 'enough' });
   });
 
   test('shares that make no sense, and too little disk, are refused', async () => {

@@ -1,9 +1,10 @@
 import { Subject } from 'rxjs';
-import { COMPUTE_PARTS, type NativeCompletions, type NativeRuntime } from '../../bindings/Addon.js';
+import { COMPUTE_PARTS, type NativeCompletions, type NativeRuntime, type NativeTaskError } from '../../bindings/Addon.js';
 import { nativeCall } from '../../bindings/nativeCall.js';
 import { TaskError } from '../../errors/TaskError.js';
 import type { PageTable } from '../memory/RowPages.js';
 import { squareTokens } from '../schedules/Square.js';
+import { storeRemedy } from '../storeRemedy.js';
 import { BufferRing } from './BufferRing.js';
 import type { Completion, Device, DevicePeers, DeviceRow } from './Device.js';
 import { headOutput } from './headOutput.js';
@@ -26,6 +27,8 @@ export interface NativeDeviceSetup {
   readonly windows: readonly number[];
   /** Undefined where hidden states stay where they are computed. */
   readonly activations?: SpilledActivations | undefined;
+  /** The file that layers stream from, if any: discarded when it turns out to be damaged. */
+  readonly storePath?: string | undefined;
   /** Where computing happens. Default cpu. */
   readonly computeTier?: 'gpu' | 'cpu';
 }
@@ -278,7 +281,7 @@ export class NativeDevice implements Device {
       }
       this.pending.delete(id);
       const { event, riders, run, batch } = entry;
-      const error = failure && new TaskError(describeTask(event.task), `${failure.message} (${failure.code})`);
+      const error = failure && new TaskError(describeTask(event.task), this.reasonOf(failure));
       event.settle(timing, error);
       for (const rider of riders) {
         rider.settle(timing, error);
@@ -292,6 +295,12 @@ export class NativeDevice implements Device {
       if (run && batch) run.completed(batch, event.task);
     }
     this.completed$.next(completions);
+  }
+
+  private reasonOf({ message, code }: NativeTaskError): string {
+    const { storePath } = this.setup;
+    const damagedStore = code === 'file' && storePath !== undefined && message.startsWith(`${storePath}: `);
+    return `${message} (${code})${damagedStore ? `; ${storeRemedy(storePath)}` : ''}`;
   }
 }
 

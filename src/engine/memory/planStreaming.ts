@@ -6,27 +6,25 @@ export interface StreamingDemand {
   readonly capBytes: number;
   /** What the process holds before the runtime is opened. */
   readonly residentBytes: number;
-  /** Scratch, activations of all slots, and the weights that are no layer's. */
+  /** Scratch, activations of all slots, and the weights that are resident in any case: those of no layer, norms and biases. */
   readonly fixedBytes: number;
   /** One page of cache in every layer. */
   readonly pageBytes: number;
-  /** Weights of each layer. */
+  /** The other weights of each layer, any part of which can stream. */
   readonly layerBytes: readonly number[];
-  /** The part of each layer that is resident in any case. */
-  readonly leastLayerBytes: number;
   /** Layers that are in memory at once while they stream. */
   readonly buffers: number;
   /** Pages without which no row of a sensible length fits. */
   readonly leastPages: number;
   /** Pages that a full batch of rows of usual length takes. */
   readonly usualPages: number;
-  /** The share of every layer that is to be resident, where somebody has decided it; else what is left when the cache has its pages. */
+  /** The share of those that is to be resident, where somebody has decided it; else what is left when the cache has its pages. */
   readonly residentShare?: number | undefined;
 }
 
 export interface StreamingPlan {
   readonly pages: number;
-  /** Bytes of each layer that stay in memory for good; the rest streams every pass. */
+  /** Of `layerBytes`, what stays in memory of each layer for good; the rest streams every pass. */
   readonly residentLayerBytes: number;
   readonly reservedBytes: number;
 }
@@ -37,13 +35,13 @@ export interface StreamingPlan {
  * @throws MemoryBudgetError with the smallest cap that works
  */
 export function planStreaming(demand: StreamingDemand): StreamingPlan {
-  const { capBytes, residentBytes, fixedBytes, pageBytes, layerBytes, leastLayerBytes, buffers, leastPages, usualPages } = demand;
+  const { capBytes, residentBytes, fixedBytes, pageBytes, layerBytes, buffers, leastPages, usualPages } = demand;
   const largest = Math.max(...layerBytes);
   // A byte of each layer that is resident costs that byte a layer, and saves it in each buffer.
   const weights = (resident: number): number => layerBytes.reduce((sum, bytes) => sum + Math.min(bytes, resident), 0) + buffers * Math.max(0, largest - resident);
   const other = residentBytes + HEAP_MARGIN_BYTES + fixedBytes;
   const asked = demand.residentShare === undefined ? undefined : Math.round(largest * demand.residentShare);
-  const least = Math.min(largest, Math.max(leastLayerBytes, asked ?? 0));
+  const least = asked ?? 0;
   const room = capBytes - other - weights(least);
   if (room < leastPages * pageBytes) {
     throw new MemoryBudgetError('cpu', capBytes, other + weights(least) + leastPages * pageBytes, 'the model, streaming from disk,');
