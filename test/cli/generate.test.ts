@@ -312,7 +312,7 @@ describe('files that cannot be used: exit 2, or 3 for memory', () => {
     expect(existsSync(output)).toBe(false);
     const needed = /--cpu-memory (\d+)/.exec(stderr)?.[1] ?? '';
     // Another process begins a little larger or smaller than this one.
-    expect(await runCli([...args, '--cpu-memory', String(Number(needed) + 32 * 2 ** 20)])).toMatchObject({ code: 0 });
+    for (let start = 0; start < 3; start++) expect(await runCli([...args, '--overwrite', '--cpu-memory', needed])).toMatchObject({ code: 0 });
   });
 
   (existsSync('/dev/full') ? test : test.skip)('a full disk', async () => {

@@ -1,5 +1,5 @@
 import { MemoryBudgetError } from '../../errors/MemoryBudgetError.js';
-import { HEAP_MARGIN_BYTES } from '../reserves.js';
+import { HEAP_MARGIN_BYTES, NEXT_START_BYTES } from '../reserves.js';
 
 export interface StreamingDemand {
   /** Cap on resident memory. */
@@ -32,7 +32,7 @@ export interface StreamingPlan {
 /**
  * Divides the cap between KV cache and weights for a model that does not fit. A row more in a pass costs nothing on disk, so the cache of a
  * full batch comes first; what is left keeps a part of every layer in memory. Pure.
- * @throws MemoryBudgetError with the smallest cap that works
+ * @throws MemoryBudgetError with the smallest cap that works at this start and at the next ones
  */
 export function planStreaming(demand: StreamingDemand): StreamingPlan {
   const { capBytes, residentBytes, fixedBytes, pageBytes, layerBytes, buffers, leastPages, usualPages } = demand;
@@ -44,7 +44,7 @@ export function planStreaming(demand: StreamingDemand): StreamingPlan {
   const least = asked ?? 0;
   const room = capBytes - other - weights(least);
   if (room < leastPages * pageBytes) {
-    throw new MemoryBudgetError('cpu', capBytes, other + weights(least) + leastPages * pageBytes, 'the model, streaming from disk,');
+    throw new MemoryBudgetError('cpu', capBytes, other + weights(least) + leastPages * pageBytes + NEXT_START_BYTES, 'the model, streaming from disk,');
   }
   const pages = Math.min(usualPages, Math.floor(room / pageBytes));
   const spare = room - pages * pageBytes;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { planMemory, type MemoryDemand } from '../../../src/engine/memory/planMemory.js';
-import { HEAP_MARGIN_BYTES } from '../../../src/engine/reserves.js';
+import { HEAP_MARGIN_BYTES, NEXT_START_BYTES } from '../../../src/engine/reserves.js';
 import { MemoryBudgetError } from '../../../src/errors/MemoryBudgetError.js';
 
 const MIB = 2 ** 20;
@@ -28,19 +28,20 @@ describe('planMemory', () => {
         } catch (error) {
           if (!(error instanceof MemoryBudgetError)) throw error;
           expect(error.availableBytes).toBe(given.capBytes);
-          // The budget that the message names works, and one byte less does not.
-          expect(planMemory({ ...given, capBytes: error.neededBytes }).pages).toBe(given.leastPages);
-          expect(() => planMemory({ ...given, capBytes: error.neededBytes - 1 })).toThrow(MemoryBudgetError);
+          // The budget that the message names works at a start that finds more taken, and one byte less does not.
+          const later = { ...given, residentBytes: given.residentBytes + NEXT_START_BYTES };
+          expect(planMemory({ ...later, capBytes: error.neededBytes }).pages).toBe(given.leastPages);
+          expect(() => planMemory({ ...later, capBytes: error.neededBytes - 1 })).toThrow(MemoryBudgetError);
         }
       }),
     );
   });
 
-  test('says what is asked for and what would do', () => {
+  test('says what is asked for and what would do, at later starts too', () => {
     const small: MemoryDemand = {
       capBytes: 100 * MIB, residentBytes: 50 * MIB, weightBytes: 80 * MIB, workingBytes: 0, pageBytes: MIB, leastPages: 4, mostPages: 8,
     };
-    const needed = 50 * MIB + 80 * MIB + 4 * MIB + HEAP_MARGIN_BYTES;
-    expect(() => planMemory(small)).toThrow(`cpu memory is capped at 100 MiB; the smallest budget that works is 198 MiB (--cpu-memory ${needed})`);
+    const needed = 50 * MIB + 80 * MIB + 4 * MIB + HEAP_MARGIN_BYTES + NEXT_START_BYTES;
+    expect(() => planMemory(small)).toThrow(`cpu memory is capped at 100 MiB; the smallest budget that works is 214 MiB (--cpu-memory ${needed})`);
   });
 });
