@@ -35,6 +35,35 @@ export async function nativeCallAsync<T>(call: () => Promise<T>): Promise<T> {
   }
 }
 
+/**
+ * The same for a call that tells how far it is. The addon calls from where nobody could catch what `onProgress` throws, and the process would end: so the work is told to stop, by
+ * the answer false, and once it has ended the promise rejects with what was thrown.
+ *
+ * @param call is to hand `told` to the addon
+ * @param stop called beside, for work that goes on whatever it is answered
+ */
+export async function nativeCallReporting<Progress extends readonly unknown[], T>(
+  call: (told: (...progress: Progress) => boolean) => Promise<T>,
+  onProgress: (...progress: Progress) => void,
+  stop: () => void = () => undefined,
+): Promise<T> {
+  let thrown: { readonly error: unknown } | undefined;
+  const told = (...progress: Progress): boolean => {
+    try {
+      if (!thrown) onProgress(...progress);
+    } catch (error) {
+      thrown = { error };
+      stop();
+    }
+    return !thrown;
+  };
+  const [outcome] = await Promise.allSettled([nativeCallAsync(() => call(told))]);
+  // What stopped it is the reason, whatever came of the work.
+  if (thrown) throw thrown.error;
+  if (outcome.status === 'rejected') throw outcome.reason;
+  return outcome.value;
+}
+
 function convert(error: unknown, code: NativeErrorCode, message: string): SpillwayError {
   const [file, what, found, expected] = ['file', 'field', 'found', 'expected'].map((name) => field(error, name));
   if (code === 'file' && file !== undefined && what !== undefined && found !== undefined && expected !== undefined) {

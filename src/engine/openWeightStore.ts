@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { mkdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Addon, StoreFacts } from '../bindings/Addon.js';
-import { nativeCall, nativeCallAsync } from '../bindings/nativeCall.js';
+import { nativeCall, nativeCallReporting } from '../bindings/nativeCall.js';
 import { ModelFileError } from '../errors/ModelFileError.js';
 import type { ModelSource } from '../model/ModelSource.js';
 
@@ -17,7 +17,7 @@ export interface WeightStore extends StoreFacts {
  *
  * @param folder is made if need be; the file keeps lying there
  * @param onProgress bytes of weights done, of all
- * @throws ModelFileError if the folder or the file cannot be written or read
+ * @throws ModelFileError if the folder or the file cannot be written or read; what `onProgress` throws
  */
 export async function openWeightStore(addon: Addon, source: ModelSource, folder: string, threads: number, onProgress: (bytes: number) => void): Promise<WeightStore> {
   const fingerprint = await fingerprintOf(source);
@@ -29,7 +29,7 @@ export async function openWeightStore(addon: Addon, source: ModelSource, folder:
   let facts = inspect();
   if (!facts) {
     const { decoder, bindings, files } = source;
-    await nativeCallAsync(() => addon.repack({ decoder, bindings, files, store: path, fingerprint, threads }, onProgress));
+    await nativeCallReporting((told) => addon.repack({ decoder, bindings, files, store: path, fingerprint, threads }, told), onProgress);
     facts = inspect();
   }
   if (!facts) throw new ModelFileError(path, 'repacked model', 'another model', 'the one that was just written');

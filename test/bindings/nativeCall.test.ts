@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { truncateSync } from 'node:fs';
 import { loadAddon } from '../../src/bindings/loadAddon.js';
-import { nativeCall, nativeCallAsync } from '../../src/bindings/nativeCall.js';
+import { nativeCall, nativeCallAsync, nativeCallReporting } from '../../src/bindings/nativeCall.js';
 import { ModelFileError } from '../../src/errors/ModelFileError.js';
 import { NativeError } from '../../src/errors/NativeError.js';
 import { makeTinyModel, type TinyModel } from './support/tinyModel.js';
@@ -54,5 +54,39 @@ describe('nativeCall', () => {
     expect(error).toMatchObject({ file: short.file, field: expect.stringMatching(/weight|embedding/) });
     await runtime.close();
     short.remove();
+  });
+});
+
+describe('nativeCallReporting', () => {
+  test('hands on what is told, and the result', async () => {
+    const seen: number[] = [];
+    const work = async (told: (step: number) => boolean): Promise<string> => Promise.resolve(`${told(1)} ${told(2)}`);
+    expect(await nativeCallReporting(work, (step: number) => seen.push(step))).toBe('true true');
+    expect(seen).toEqual([1, 2]);
+  });
+
+  test('what a callback throws is the error, once the work has been told to stop and has ended, in whatever way', async () => {
+    const mine = new RangeError('mine');
+    for (const end of [() => Promise.resolve('done'), () => Promise.reject(new Error('cancelled'))]) {
+      const answers: boolean[] = [];
+      let calls = 0;
+      let stopped = 0;
+      const work = (told: (step: number) => boolean): Promise<string> => {
+        answers.push(told(1), told(2), told(3));
+        return end();
+      };
+      const onProgress = (step: number): void => {
+        calls++;
+        if (step === 2) throw mine;
+      };
+      await expect(nativeCallReporting(work, onProgress, () => stopped++)).rejects.toBe(mine);
+      expect({ answers, calls, stopped }).toEqual({ answers: [true, false, false], calls: 2, stopped: 1 });
+    }
+  });
+
+  test("the addon's own errors come as one of the library's", async () => {
+    const runtime = addon.openRuntime(model.options());
+    await runtime.close();
+    await expect(nativeCallReporting((told: (bytes: number) => boolean) => runtime.load(told), () => undefined)).rejects.toThrow(NativeError);
   });
 });

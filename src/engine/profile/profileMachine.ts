@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import type { Addon, MachineFacts, MachineFigures } from '../../bindings/Addon.js';
 import type { GpuFacts } from '../../bindings/Gpu.js';
 import { loadAddon } from '../../bindings/loadAddon.js';
-import { fromNativeError } from '../../bindings/nativeCall.js';
+import { nativeCallReporting } from '../../bindings/nativeCall.js';
 import { InterruptedError } from '../../errors/InterruptedError.js';
 import { UsageError } from '../../errors/UsageError.js';
 import { userCacheFolder } from '../../model/pull/cacheFolder.js';
@@ -121,25 +121,14 @@ export function diskBytesOf(size: Size | undefined): number {
 
 /** Measures, and can be stopped. @internal */
 export async function measure(addon: Addon, options: Parameters<Addon['profile']>[0], signal: AbortSignal | undefined, onProgress: ProfileOptions['onProgress']): Promise<MachineFigures> {
-  const stopped = (): boolean => signal?.aborted === true;
-  if (stopped()) throw new InterruptedError(signal?.reason);
+  const stopIfAborted = (): void => {
+    if (signal?.aborted) throw new InterruptedError(signal.reason);
+  };
+  stopIfAborted();
   let last = -1;
-  const thrown: unknown[] = [];
-  try {
-    return await addon.profile(options, (done, total, what) => {
-      if (stopped()) return false;
-      try {
-        if (done !== last) onProgress?.({ done, total, what });
-        last = done;
-        return true;
-      } catch (error) {
-        thrown.push(error);
-        return false;
-      }
-    });
-  } catch (error) {
-    if (thrown.length > 0) throw thrown[0];
-    if (stopped()) throw new InterruptedError(signal?.reason);
-    throw fromNativeError(error);
-  }
+  return await nativeCallReporting((told) => addon.profile(options, told), (done: number, total: number, what: string) => {
+    stopIfAborted();
+    if (done !== last) onProgress?.({ done, total, what });
+    last = done;
+  });
 }
