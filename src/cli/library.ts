@@ -24,6 +24,7 @@ export type { PlanRequest } from '../engine/policy/PlanRequest.js';
 export { refreshProfile } from '../engine/profile/cachedProfile.js';
 export type { ProfileOptions, ProfileProgress } from '../engine/profile/profileMachine.js';
 export type { HardwareProfile } from '../engine/policy/HardwareProfile.js';
+export { checkedOptions } from '../engine/checkedOptions.js';
 export { readHardware } from '../engine/profile/readHardware.js';
 export { PROCESS_BYTES } from '../engine/reserves.js';
 export { readModelShape } from '../engine/readModelShape.js';
