@@ -1,5 +1,6 @@
 import { isObservable, lastValueFrom, Subject, type Observable } from 'rxjs';
 import type { NativeRuntime } from './bindings/Addon.js';
+import { checkedOptions } from './engine/checkedOptions.js';
 import { loadWeights } from './engine/loadWeights.js';
 import { openRuntime, type SettledOptions } from './engine/openRuntime.js';
 import { rowsToCome } from './engine/rowsToCome.js';
@@ -22,7 +23,9 @@ import type { OrderedResult } from './engine/rows/ActiveRow.js';
 import type { FollowOptions, Generation, GenerationSource, RunOptions } from './engine/rows/Generation.js';
 import { InFlight } from './engine/rows/InFlight.js';
 import { intake } from './engine/rows/intake.js';
-import { checkRunOptions } from './engine/rows/checkRunOptions.js';
+import { checkRows } from './engine/rows/checkRows.js';
+import { checkFollowOptions, checkRunOptions } from './engine/rows/checkRunOptions.js';
+import { checkPerplexity, type PerplexityOptions } from './engine/rows/checkPerplexity.js';
 import { ScoredRow, type WindowScore } from './engine/rows/ScoredRow.js';
 import { diagonalBlock } from './engine/schedules/diagonalBlock.js';
 import type { Schedule } from './engine/schedules/Schedule.js';
@@ -31,7 +34,6 @@ import { beginOf, joined, type StageFacts } from './engine/stages/begin.js';
 import type { Peers } from './engine/stages/Boundary.js';
 import type { EngineOptions } from './EngineOptions.js';
 import { InterruptedError } from './errors/InterruptedError.js';
-import { RowError } from './errors/RowError.js';
 import { UsageError } from './errors/UsageError.js';
 import { createTokenizer } from './model/createTokenizer.js';
 import type { ModelSource } from './model/ModelSource.js';
@@ -115,34 +117,37 @@ export class Engine implements GenerationSource, AsyncDisposable {
 
   /** What was chosen where `auto` was allowed: it changes results a little. */
   get compression(): Pick<SettledOptions, 'compressWeights' | 'compressCache'> {
-    return this.settled;
+    const { compressWeights, compressCache } = this.settled;
+    return { compressWeights, compressCache };
   }
 
   /**
    * Opens a model and loads its weights.
    *
-   * @throws UsageError for an option out of range
+   * @throws UsageError for an option that is unknown, of the wrong type or out of range; before a model is fetched or read, unless the option's range is the model's
    * @throws ModelFileError for a file that is missing, truncated, corrupt or unsupported
    * @throws MemoryBudgetError if the model cannot run within `cpuMemory`; it names the smallest cap that works
+   * @throws what a callback of the options throws, with everything freed
    */
   static async open(options: EngineOptions): Promise<Engine> {
     const start = performance.now();
-    const { signal } = options;
+    const checked = await checkedOptions(options);
+    const { signal } = checked;
     const stopIfAborted = (): void => {
       if (signal?.aborted) throw new InterruptedError(signal.reason);
     };
     stopIfAborted();
-    const path = await resolveModel(options.model, signal ? { signal } : {});
+    const path = await resolveModel(checked.model, signal ? { signal } : {});
     stopIfAborted();
     const source = await readModel(path);
     const tokenizer = createTokenizer(source.tokenizer, source.decoder.vocabularySize);
-    const rows = await rowsToCome(options, tokenizer);
+    const rows = await rowsToCome(checked, tokenizer);
     stopIfAborted();
-    const part = options.layers ? partOf(source, options.layers) : source;
-    const { runtime, settled } = await openRuntime(part, options, rows.expected, rows.rowTokens);
+    const part = checked.layers ? partOf(source, checked.layers) : source;
+    const { runtime, settled } = await openRuntime(part, checked, rows.expected, rows.rowTokens);
     try {
       stopIfAborted();
-      await loadWeights(runtime, settled.storePath, options);
+      await loadWeights(runtime, settled.storePath, checked);
       stopIfAborted();
     } catch (error) {
       await runtime.close();
@@ -160,6 +165,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
    */
   generate(rows: RowSource, options: RunOptions = {}): AsyncGenerator<RowResult, void, undefined> {
     this.checkOptions(options);
+    checkRows(rows);
     this.checkPeers(options.peers);
     return this.iterate(rows, options);
   }
@@ -167,6 +173,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
   /** The parts of a generation, for compositions of one's own: see `generatedRows`. */
   generation(rows: AsyncIterable<RowInput> | Iterable<RowInput>, options: RunOptions = {}): Generation {
     this.checkOptions(options);
+    checkRows(rows);
     const schedule = options.schedule ?? BLOCK_SCHEDULES[this.settled.schedule]();
     const { grid } = this.settled;
     const places = grid.slots * grid.rowsPerSlot;
@@ -226,7 +233,8 @@ export class Engine implements GenerationSource, AsyncDisposable {
 
   /** The run of `follow`, for compositions of one's own. */
   following(peers: Peers, options: FollowOptions = {}): FollowingRun {
-    this.checkOptions(options);
+    this.checkOpen();
+    checkFollowOptions(options);
     if (layerBounds(this.settled.grid).embeds) throw new UsageError('follow: found an engine of the first layers, expected one of later layers; the first one generates');
     const recorder = this.recorder('following', options);
     const run = new FollowingRun({
@@ -258,19 +266,12 @@ export class Engine implements GenerationSource, AsyncDisposable {
    *
    * @param options.window tokens a window, at least 2
    * @param options.promptTokens tokens of a window that are its prompt, 1 (the default) to window - 1; a last window with no others is left out
+   * @throws UsageError for options out of range, and for a text of which nothing would be scored; RowError for a token that the model does not have
    */
-  async perplexity(tokens: readonly number[], options: { readonly window: number; readonly promptTokens?: number; readonly signal?: AbortSignal }): Promise<Perplexity> {
-    const { window, promptTokens = 1, signal } = options;
-    const { contextTokens, vocabularySize } = this.source.decoder;
+  async perplexity(tokens: readonly number[], options: PerplexityOptions): Promise<Perplexity> {
+    this.checkOpen();
+    const { window, promptTokens = 1, signal } = checkPerplexity(tokens, options, this.source.decoder);
     const longest = Math.min(window, tokens.length);
-    if (!Number.isSafeInteger(window) || window < 2 || longest > contextTokens) {
-      throw new UsageError(`window: found ${window}, expected a whole number from 2 to ${contextTokens}, the model's context`);
-    }
-    if (!Number.isSafeInteger(promptTokens) || promptTokens < 1 || promptTokens >= window) {
-      throw new UsageError(`promptTokens: found ${promptTokens}, expected a whole number from 1 to ${window - 1}, one less than the window`);
-    }
-    const wrong = tokens.find((token) => !Number.isInteger(token) || token < 0 || token >= vocabularySize);
-    if (wrong !== undefined) throw new RowError('token-out-of-range', `tokens: found ${wrong}, expected ids from 0 to ${vocabularySize - 1}`);
     const most = this.pool.longestRow;
     if (longest - 1 > most) throw new UsageError(`window: found ${window}, but the KV cache holds ${most} tokens: give more memory`);
     const windows = async function* (): AsyncGenerator<ScoredRow> {
@@ -313,7 +314,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
     const { grid } = this.settled;
     this.checkPeers(options.peers);
     // Callbacks of the caller's have run since the options were checked.
-    if (this.closing) throw new UsageError('the engine is closed');
+    this.checkOpen();
     const { peers } = options;
     const run = new Run<Result>({
       id: this.nextRun++,
@@ -374,8 +375,12 @@ export class Engine implements GenerationSource, AsyncDisposable {
     });
   }
 
-  private checkOptions(options: RunOptions): void {
+  private checkOpen(): void {
     if (this.closing) throw new UsageError('the engine is closed');
+  }
+
+  private checkOptions(options: RunOptions): void {
+    this.checkOpen();
     checkRunOptions(options, this.source.decoder.vocabularySize);
   }
 }

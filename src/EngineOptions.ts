@@ -18,7 +18,7 @@ export interface EngineShares {
   readonly disk: number;
 }
 
-/** How a model is opened. Everything has a default but the model. */
+/** How a model is opened. Everything has a default but the model; an option of another name is refused. */
 export interface EngineOptions {
   /** A GGUF file, a folder with config.json and safetensors, or an id that `pull` knows. */
   readonly model: string;
@@ -33,10 +33,11 @@ export interface EngineOptions {
   /**
    * How many rows share a pass, in which order, and what lives where. `auto` plans for this machine, this model and `expectedRows`, by lossless means alone:
    * it measures the machine once (seconds; kept for the next time), and not at all for models or jobs so small that it could not pay. `default`: one batch of 64
-   * rows, everything in memory if it fits. A policy is what `choosePolicy` finds and `plan --json` prints. Options given beside it override it. Default `auto`.
+   * rows, everything in memory if it fits. A policy is what `choosePolicy` finds and `plan --json` prints (the whole document is taken as well); fields that are missing are
+   * filled in as in a policy file. Options given beside it override it. Default `auto`.
    */
   readonly policy?: 'auto' | 'default' | Policy;
-  /** The machine to plan for. Default `this`: measured, or what was measured before. */
+  /** The machine to plan for: a profile, such as `readHardware` reads from a file. Default `this`: measured, or what was measured before. */
   readonly hardware?: HardwareProfile | 'this';
   /**
    * Whether predictions on this machine are corrected by what earlier runs took, and this engine's runs correct those of later ones; kept beside the machine's

@@ -6,7 +6,7 @@ export interface ExpectedRows {
   readonly newTokens: number;
   /** Tokens of a long row, prompt and answer: the cache is provided for rows up to this length. Default: of an average one. */
   readonly longRowTokens?: number;
-  /** How many there are. Default: not known, many. */
+  /** How many there are; 0 is none. Default: not known, many. */
   readonly rows?: number;
 }
 

@@ -61,7 +61,7 @@ export interface TokenLogprob {
   readonly logprob: number;
 }
 
-/** The result of one row: the line of CONTRACT's output file. */
+/** The result of one row: a line of a job's output. */
 export interface RowResult {
   readonly id: string | number;
   /** The row's number in the input, from 0; bad rows count. */
@@ -85,7 +85,7 @@ export interface GenerateOptions extends SamplingOptions {
   readonly logprobs?: number;
   /** Text such as `<|im_start|>` inside a row is data, not a control token. Default false: it is parsed, as transformers does. */
   readonly escapeSpecialTokens?: boolean;
-  /** Results in order of input (the default; finished rows wait for earlier ones, at most `orderWindow` of them) or of completion. */
+  /** Results in order of input (the default; finished rows wait for earlier ones, some thousand of them at most) or of completion. */
   readonly order?: 'input' | 'completion';
   /** Ends the run: no row is admitted, running ones are dropped, the iteration throws InterruptedError. */
   readonly signal?: AbortSignal;

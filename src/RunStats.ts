@@ -15,7 +15,7 @@ export interface Progress {
   readonly tokensPerSecond: number;
 }
 
-/** What a run did: the document of `--stats` (CONTRACT.md). */
+/** What a run did: the document of `--stats`. */
 export interface RunStats {
   readonly model: string;
   readonly policy: Readonly<Record<string, unknown>>;

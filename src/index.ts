@@ -12,6 +12,7 @@ export type { PredictedRun } from './engine/predictRun.js';
 export type { Replan } from './engine/WorkloadDrift.js';
 export { WEIGHT_COMPRESSIONS, type WeightCompression } from './model/compressBindings.js';
 export type { GpuProducts } from './bindings/Gpu.js';
+export type { PerplexityOptions } from './engine/rows/checkPerplexity.js';
 export type { FollowOptions, Generation, GenerationSource, RunOptions } from './engine/rows/Generation.js';
 export type { Progress, RunStats, TraceEvent } from './RunStats.js';
 export { formatBytes, parseBytes, type Size } from './units.js';

@@ -1,3 +1,4 @@
+import { found } from './arguments/found.js';
 import { UsageError } from './errors/UsageError.js';
 
 const UNITS: Readonly<Record<string, number>> = {
@@ -11,11 +12,11 @@ export type Size = number | string;
 
 /** Reads a size. @throws UsageError for anything that is not a whole number of bytes of at least 1. */
 export function parseBytes(size: Size, what = 'size'): number {
-  const match = /^\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*$/i.exec(String(size));
+  const match = typeof size === 'object' ? null : /^\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*$/i.exec(String(size));
   const unit = UNITS[match?.[2]?.toLowerCase() ?? '?'];
   const bytes = unit === undefined ? NaN : Math.floor(Number(match?.[1]) * unit);
   if (!Number.isSafeInteger(bytes) || bytes < 1) {
-    throw new UsageError(`${what}: found ${JSON.stringify(size)}, expected a size such as 512MiB, 2GiB, 16GB or plain bytes`);
+    throw new UsageError(`${what}: found ${found(size)}, expected a size such as 512MiB, 2GiB, 16GB or plain bytes`);
   }
   return bytes;
 }

@@ -29,3 +29,13 @@ export function checkSignal(name: string, value: unknown): void {
   const { aborted, addEventListener } = (typeof value === 'object' && value !== null ? value : {}) as Partial<AbortSignal>;
   if (typeof aborted !== 'boolean' || typeof addEventListener !== 'function') throw new UsageError(`${name}: found ${found(value)}, expected an AbortSignal`);
 }
+
+/** @throws UsageError unless it is a number that is right; NaN is none */
+export function checkNumber(name: string, value: unknown, right: (value: number) => boolean, expected: string): asserts value is number {
+  if (typeof value !== 'number' || Number.isNaN(value) || !right(value)) throw new UsageError(`${name}: found ${found(value)}, expected ${expected}`);
+}
+
+/** @throws UsageError unless it is a string */
+export function checkText(name: string, value: unknown, expected = 'a string'): asserts value is string {
+  if (typeof value !== 'string') throw new UsageError(`${name}: found ${found(value)}, expected ${expected}`);
+}

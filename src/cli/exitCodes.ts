@@ -1,7 +1,7 @@
 import { CommanderError } from 'commander';
 import { fileErrorCode, SpillwayError, type ErrorCode } from './library.js';
 
-/** Exit codes of CONTRACT. */
+/** Exit codes of every command. */
 export const EXIT = { fine: 0, usage: 1, unusable: 2, memory: 3, rowErrors: 4, sigpipe: 141 } as const;
 
 /** `interrupted` has no entry: its code depends on the signal. */

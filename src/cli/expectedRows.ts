@@ -8,22 +8,24 @@ const LONG = 0.95;
 const NO_LIMITS = { contextTokens: Infinity, vocabularySize: Infinity };
 
 /**
- * What the first rows of a file say of all of them: prompts as they are, answers as long as they may become. That is what the job is planned for.
+ * What the first rows of a file say of all of them: prompts as they are, answers as long as they may become. That is what the job is planned for. A file that ends among them has so
+ * many rows, and bad ones are no work.
  * @param rows how many rows there are to do, if that is known
- * @returns undefined where no row can be used, and for what can be read only once: a pipe, a device
+ * @returns undefined for what can be read only once: a pipe, a device
  */
-export async function expectedRows(input: string, format: 'jsonl' | 'text', options: GenerateOptions, tokenizer: Tokenizer, rows: number | undefined): Promise<ExpectedRows | undefined> {
+export async function expectedRows(input: string, format: 'jsonl' | 'text', options: GenerateOptions, tokenizer: Tokenizer, rows = Infinity): Promise<ExpectedRows | undefined> {
   if (input === '-' || !(await stat(input)).isFile()) return undefined;
   const lengths: { readonly prompt: number; readonly answer: number }[] = [];
   for await (const row of readRows(input, { format })) {
     const length = lengthOf(row, options, tokenizer);
     if (length !== undefined && lengths.push(length) >= SAMPLE) break;
   }
-  if (lengths.length === 0) return undefined;
+  if (lengths.length === 0) return { promptTokens: 0, newTokens: 0, rows: 0 };
+  const toDo = Math.min(rows, lengths.length < SAMPLE ? lengths.length : Infinity);
   const mean = (of: 'prompt' | 'answer'): number => lengths.reduce((sum, each) => sum + each[of], 0) / lengths.length;
   const whole = lengths.map(({ prompt, answer }) => prompt + answer).sort((a, b) => a - b);
   const longest = whole[Math.ceil(whole.length * LONG) - 1];
-  return { promptTokens: mean('prompt'), newTokens: mean('answer'), ...(longest !== undefined && { longRowTokens: longest }), ...(rows !== undefined && { rows: Math.max(1, rows) }) };
+  return { promptTokens: mean('prompt'), newTokens: mean('answer'), ...(longest !== undefined && { longRowTokens: longest }), ...(toDo < Infinity && { rows: toDo }) };
 }
 
 function lengthOf(row: RowInput, options: GenerateOptions, tokenizer: Tokenizer): { readonly prompt: number; readonly answer: number } | undefined {

@@ -7,7 +7,7 @@ import { addMemoryFlags, addPlanFlags, planOptions, type PlanFlags } from './fla
 import { addSamplingFlags, type SamplingFlags } from './flags/samplingFlags.js';
 import { expectedRows } from './expectedRows.js';
 import { describeEnginePlan, describeRun, rowProgress } from './generateReport.js';
-import { checkJobFiles, Engine, Job, readModel, readRows, serialPipeline, type EngineOptions, type GenerateOptions, type JobOptions, type JobSummary, type RunStats, type Tokenizer } from './library.js';
+import { checkedOptions, checkJobFiles, Engine, Job, readModel, readRows, serialPipeline, type EngineOptions, type GenerateOptions, type JobOptions, type JobSummary, type RunStats, type Tokenizer } from './library.js';
 import { pulledModel, showLoading, showProfiling } from './openModel.js';
 import { ProgressMeter, type ProgressMode } from './ProgressMeter.js';
 import { checkReportPaths, writeStats } from './reportFiles.js';
@@ -71,6 +71,7 @@ async function generate(flags: GenerateFlags, context: CommandContext): Promise<
   let stats: RunStats | undefined;
   try {
     const planned = await planOptions(flags);
+    await checkedOptions({ ...planned, ...engineOptions(flags, flags.model) });
     const model = await pulledModel(flags.model, context.signal, meter);
     const { files: modelFiles } = await readModel(model);
     const options: GenerateOptions = {

@@ -5,7 +5,7 @@ import type { CommandContext } from './CommandContext.js';
 import { addEngineFlags, addModelFlag, engineOptions, type EngineFlags } from './flags/modelFlags.js';
 import { path, wholeNumber } from './flags/parsers.js';
 import { addMemoryFlags } from './flags/planFlags.js';
-import { createTokenizer, describeFileError, Engine, JobFileError, readModel, UsageError } from './library.js';
+import { checkedOptions, createTokenizer, describeFileError, Engine, JobFileError, readModel, UsageError } from './library.js';
 import { pulledModel, showLoading } from './openModel.js';
 import { ProgressMeter } from './ProgressMeter.js';
 import { addSwitch, requireFlags } from './flags/commandFlags.js';
@@ -41,6 +41,7 @@ async function perplexity(flags: PerplexityFlags, context: CommandContext): Prom
   const text = await readText(flags.text);
   const meter = new ProgressMeter('auto', process.stderr);
   try {
+    await checkedOptions(engineOptions(flags, flags.model));
     const model = await pulledModel(flags.model, signal, meter);
     const { tokenizer: tokenizerSource, decoder } = await readModel(model);
     if (flags.window > decoder.contextTokens) {

@@ -5,7 +5,6 @@ import type { EngineOptions } from '../EngineOptions.js';
 import { InterruptedError } from '../errors/InterruptedError.js';
 import { MemoryBudgetError } from '../errors/MemoryBudgetError.js';
 import { SpillwayError } from '../errors/SpillwayError.js';
-import { UsageError } from '../errors/UsageError.js';
 import type { ExpectedRows } from '../ExpectedRows.js';
 import type { ModelSource } from '../model/ModelSource.js';
 import type { EnginePlan } from './EnginePlan.js';
@@ -22,7 +21,7 @@ import { COMPRESSIONS, type Compression, type Policy } from './policy/Policy.js'
 import { predict, settingOf } from './policy/predict.js';
 import { layerFlopsPerToken } from './policy/spillway/computeSeconds.js';
 import type { Workload } from './policy/Workload.js';
-import { policyOptions } from './policyOptions.js';
+import { policyOptions, stated, withPolicy } from './policyOptions.js';
 import { cachedProfile } from './profile/cachedProfile.js';
 import { speedNow } from './profile/speedNow.js';
 import type { ProfileOptions } from './profile/profileMachine.js';
@@ -96,8 +95,7 @@ export async function planEngine(
   speedOf: (profile: HardwareProfile, disk: string | undefined, signal?: AbortSignal) => Promise<MachineSpeed> = speedNow,
 ): Promise<PlannedEngine> {
   const chosen = options.policy ?? 'auto';
-  if (typeof chosen === 'string' && !['auto', 'default'].includes(chosen)) throw new UsageError(`policy: found ${JSON.stringify(chosen)}, expected auto, default or a policy`);
-  const given: EngineOptions = typeof chosen === 'object' ? { ...policyOptions(chosen, settings.gpu !== undefined), ...stated(options) } : options;
+  const given = withPolicy(options, settings.gpu !== undefined);
   const asIs = (origin: EnginePlan['origin'], why?: string, request?: PlanRequest): PlannedEngine => ({
     plan: { origin, ...(why !== undefined && { why }), ...(request && { workload: request.workload }) }, options: given, streams: false, request,
   });
@@ -124,7 +122,7 @@ export async function planEngine(
     checkSameMachine(options.hardware, { ...machine, ...(gpu && { gpuName: gpu.name }) });
     hardware = options.hardware;
   } else {
-    if (work(shape, workload) < WORTH_MEASURING) return asIs(originOf(chosen), settings.gpu && `there is too little work to measure the GPU of this machine for: ${UNPLANNED}`);
+    if (expected?.rows === 0 || work(shape, workload) < WORTH_MEASURING) return asIs(originOf(chosen), settings.gpu && `there is too little work to measure the GPU of this machine for: ${UNPLANNED}`);
     try {
       const where = { disk: settings.disk, threads: settings.threads, ...(settings.gpu && { gpuMemory: settings.gpu.capBytes }) };
       const { corrections, ...profile } = await profileOf({ ...where, signal: options.signal, onProgress: options.onProfile, onNote: (line) => notes.push(line) });
@@ -292,15 +290,10 @@ async function freeBytes(folder: string): Promise<number> {
 function workloadOf({ promptTokens, newTokens, rows }: ExpectedRows, { contextTokens }: ModelShape): Workload {
   const within = (tokens: number, most: number): number => Math.max(1, Math.min(Math.round(tokens), most));
   const answer = within(newTokens, Math.ceil(contextTokens / 2));
-  return { promptTokens: within(promptTokens, contextTokens + 1 - answer), newTokens: answer, ...(rows !== undefined && rows >= 1 && { rows: Math.floor(rows) }) };
+  return { promptTokens: within(promptTokens, contextTokens + 1 - answer), newTokens: answer, ...(rows !== undefined && { rows: Math.max(1, rows) }) };
 }
 
 /** Operations of all rows' products. */
 function work(shape: ModelShape, { promptTokens, newTokens, rows = MANY_ROWS }: Workload): number {
   return rows * (promptTokens + newTokens) * layerFlopsPerToken(shape) * shape.layers;
-}
-
-/** What of the options was said, so that it can stand over a plan. */
-function stated(options: EngineOptions): EngineOptions {
-  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as unknown as EngineOptions;
 }

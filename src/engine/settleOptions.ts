@@ -1,14 +1,15 @@
 import { join } from 'node:path';
 import type { InstructionSet, MachineFacts } from '../bindings/Addon.js';
-import { GPU_PRODUCTS, type GpuProducts } from '../bindings/Gpu.js';
+import type { GpuProducts } from '../bindings/Gpu.js';
 import type { EngineOptions } from '../EngineOptions.js';
 import { UsageError } from '../errors/UsageError.js';
-import { WEIGHT_COMPRESSIONS, type WeightCompression } from '../model/compressBindings.js';
+import type { WeightCompression } from '../model/compressBindings.js';
 import { userCacheFolder } from '../model/pull/cacheFolder.js';
 import { formatBytes, parseBytes } from '../units.js';
+import { checkEngineOptions } from './checkEngineOptions.js';
 import { gpuBytes, requireGpu } from './gpuBudget.js';
 import type { TierShares } from './policy/Placement.js';
-import { SCHEDULE_NAMES, type ScheduleName } from './policy/Policy.js';
+import type { ScheduleName } from './policy/Policy.js';
 
 /** An engine's options, checked, with every default filled in that does not depend on the model's size. */
 export interface Settings {
@@ -59,48 +60,31 @@ export interface GpuSettings {
 export const DEFAULT_BATCH_SIZE = 64;
 const TOKENS_PER_SQUARE = 512;
 const STREAMED_ROW_TOKENS = 512;
-const INSTRUCTION_SETS: readonly InstructionSet[] = ['scalar', 'avx2', 'avx512', 'amx'];
 
 /** @throws UsageError naming the option, what was found and what was expected */
-export function settleOptions(options: EngineOptions, machine: MachineFacts, rowTokens?: number): Settings {
-  if (options.device !== undefined && !['auto', 'cpu', 'cuda'].includes(options.device)) {
-    throw new UsageError(`device: found ${JSON.stringify(options.device)}, expected auto, cpu or cuda`);
-  }
-  const precision = options.precision ?? 'default';
-  if (!['default', 'float32'].includes(precision)) throw new UsageError(`precision: found ${JSON.stringify(precision)}, expected default or float32`);
+export function settleOptions(options: EngineOptions, machine: MachineFacts, rowTokens = STREAMED_ROW_TOKENS): Settings {
+  checkEngineOptions(options);
+  const { precision = 'default', sparseAttention = 1, schedule = 'diagonal', threads = machine.processors } = options;
   // Nobody has chosen yet: none, until somebody does.
-  const compressWeights = options.compressWeights === undefined || options.compressWeights === 'auto' ? 'none' : options.compressWeights;
-  if (!WEIGHT_COMPRESSIONS.includes(compressWeights)) {
-    throw new UsageError(`compressWeights: found ${JSON.stringify(compressWeights)}, expected one of ${WEIGHT_COMPRESSIONS.join(', ')}, auto`);
-  }
-  const compressCache = options.compressCache === undefined || options.compressCache === 'auto' ? 'none' : options.compressCache;
-  if (!['none', '8bit', '4bit'].includes(compressCache)) throw new UsageError(`compressCache: found ${JSON.stringify(compressCache)}, expected none, 8bit, 4bit or auto`);
-  const sparseAttention = options.sparseAttention ?? 1;
-  if (typeof sparseAttention !== 'number' || !(sparseAttention > 0 && sparseAttention <= 1)) {
-    throw new UsageError(`sparseAttention: found ${JSON.stringify(sparseAttention)}, expected a number above 0 and at most 1`);
-  }
-  const schedule = options.schedule ?? 'diagonal';
-  if (!SCHEDULE_NAMES.includes(schedule)) throw new UsageError(`schedule: found ${JSON.stringify(schedule)}, expected one of ${SCHEDULE_NAMES.join(', ')}`);
-  const threads = whole('threads', options.threads, machine.processors, 1024);
-  const givenTokens = options.tokensPerSquare === undefined ? undefined : whole('tokensPerSquare', options.tokensPerSquare, TOKENS_PER_SQUARE, 65_536);
-  const rowsPerSlot = whole('batchSize', options.batchSize, Math.min(DEFAULT_BATCH_SIZE, givenTokens ?? Infinity), 4096);
-  const tokensPerSquare = givenTokens ?? Math.max(TOKENS_PER_SQUARE, rowsPerSlot);
+  const chosen = <Kind extends string>(kind: Kind | 'auto' = 'auto'): Kind | 'none' => (kind === 'auto' ? 'none' : kind);
+  const { batchSize: rowsPerSlot = Math.min(DEFAULT_BATCH_SIZE, options.tokensPerSquare ?? Infinity) } = options;
+  const { tokensPerSquare = Math.max(TOKENS_PER_SQUARE, rowsPerSlot) } = options;
   if (rowsPerSlot > tokensPerSquare) throw new UsageError(`batchSize: found ${rowsPerSlot}, expected at most tokensPerSquare, ${tokensPerSquare}: every row has a token in a square`);
   const onGpu = gpuMemory(options, machine);
   const products = gpuProducts(options, onGpu);
   const [weights, cache, activations] = (['weights', 'cache', 'activations'] as const).map((name) => shares(name, options[name], onGpu > 0));
   return {
     precision,
-    compressWeights,
-    compressCache,
+    compressWeights: chosen(options.compressWeights),
+    compressCache: chosen(options.compressCache),
     sparseAttention,
     threads,
     instructionSet: instructionSetOf(options, machine),
     schedule,
-    slots: whole('batches', options.batches, 1, 256),
+    slots: options.batches ?? 1,
     rowsPerSlot,
     tokensPerSquare,
-    rowTokens: whole('rowTokens', rowTokens, STREAMED_ROW_TOKENS, 2 ** 24),
+    rowTokens,
     capBytes: options.cpuMemory === undefined ? freeMemory(machine) : parseBytes(options.cpuMemory, 'cpuMemory'),
     gpu: onGpu > 0 ? gpuSettings(onGpu, products, { weights, cache, activations }) : undefined,
     weightShare: weights && (weights.cpu + weights.disk > 0 ? weights.cpu / (weights.cpu + weights.disk) : 1),
@@ -125,7 +109,6 @@ function gpuMemory({ gpuMemory: asked, device }: EngineOptions, machine: Machine
 
 /** @throws UsageError */
 function gpuProducts({ gpuProducts: products = 'own' }: EngineOptions, onGpu: number): GpuProducts {
-  if (!GPU_PRODUCTS.includes(products)) throw new UsageError(`gpuProducts: found ${JSON.stringify(products)}, expected one of ${GPU_PRODUCTS.join(', ')}`);
   if (products === 'cublaslt' && onGpu === 0) throw new UsageError('gpuProducts: found "cublaslt" without gpuMemory, expected it beside: how much memory of the GPU may be used');
   return products;
 }
@@ -140,30 +123,17 @@ function gpuSettings(capBytes: number, products: GpuProducts, { weights, cache, 
   return { device: 0, capBytes, products, weightShare: weights?.gpu, cacheShare: cache?.gpu, activationsMove: activations?.gpu === 0 };
 }
 
-function shares(name: string, found: EngineOptions['weights'], withGpu: boolean): TierShares | undefined {
-  if (found === undefined) return undefined;
-  const { gpu = 0, cpu, disk } = found;
-  if (!(gpu >= 0 && cpu >= 0 && disk >= 0 && Math.abs(gpu + cpu + disk - 1) < 1e-6)) {
-    throw new UsageError(`${name}: found ${JSON.stringify(found)}, expected shares ${withGpu ? 'gpu, ' : ''}cpu and disk that sum to 1`);
-  }
+function shares(name: string, given: EngineOptions['weights'], withGpu: boolean): TierShares | undefined {
+  if (given === undefined) return undefined;
+  const { gpu = 0, cpu, disk } = given;
   if (gpu > 0 && !withGpu) throw new UsageError(`${name}: found gpu ${gpu}, expected 0 without gpuMemory`);
   return { gpu, cpu, disk };
-}
-
-function whole(name: string, value: number | undefined, fallback: number, most: number): number {
-  const settled = value ?? fallback;
-  if (!Number.isSafeInteger(settled) || settled < 1 || settled > most) {
-    throw new UsageError(`${name}: found ${String(value)}, expected a whole number from 1 to ${most}`);
-  }
-  return settled;
 }
 
 function instructionSetOf({ instructionSet }: EngineOptions, { instructionSets }: MachineFacts): InstructionSet {
   const best = instructionSets.at(-1) ?? 'scalar';
   if (instructionSet === undefined) return best;
-  if (!INSTRUCTION_SETS.includes(instructionSet) || !instructionSets.includes(instructionSet)) {
-    throw new UsageError(`instructionSet: found ${JSON.stringify(instructionSet)}, this machine has: ${instructionSets.join(', ')}`);
-  }
+  if (!instructionSets.includes(instructionSet)) throw new UsageError(`instructionSet: found "${instructionSet}", this machine has: ${instructionSets.join(', ')}`);
   return instructionSet;
 }
 

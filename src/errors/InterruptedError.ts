@@ -1,6 +1,6 @@
 import { SpillwayError } from './SpillwayError.js';
 
-/** The caller's AbortSignal fired. Rows that were finished have been delivered. */
+/** The caller's AbortSignal fired, or the engine was closed. Rows that were finished have been delivered. */
 export class InterruptedError extends SpillwayError {
   readonly code = 'interrupted';
 

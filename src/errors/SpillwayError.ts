@@ -9,7 +9,7 @@ export type ErrorCode =
   | 'task' // a task of a run failed on its device
   | 'peer' // the engine of the layers before or after failed, went away, or sent what does not fit
   | 'schedule' // a schedule or a composition of stages breaks a constraint
-  | 'interrupted'; // the caller's AbortSignal fired
+  | 'interrupted'; // the caller's AbortSignal fired, or the engine was closed
 
 /** The base of every error that Spillway throws on purpose. The message names what was found, what was expected and, where there is one, the remedy. */
 export abstract class SpillwayError extends Error {

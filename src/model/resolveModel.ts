@@ -1,5 +1,9 @@
 import { stat } from 'node:fs/promises';
+import { checkMembers, type Check } from '../arguments/checkMembers.js';
+import { checkBoolean, checkFunction, checkSignal, checkText } from '../arguments/checks.js';
+import { found } from '../arguments/found.js';
 import { ModelFileError } from '../errors/ModelFileError.js';
+import { UsageError } from '../errors/UsageError.js';
 import { knownModels } from './pull/knownModels.js';
 import { pullModel, type PullOptions } from './pull/pullModel.js';
 
@@ -8,14 +12,29 @@ export { knownModels } from './pull/knownModels.js';
 /** Text that can only be meant as a path. */
 const LOOKS_LIKE_PATH = /[\\/]|^\.\.?$|\.(gguf|safetensors|json)$/i;
 
+const CHECKS: Readonly<Record<keyof PullOptions, Check>> = {
+  signal: checkSignal,
+  onProgress: checkFunction,
+  verify: checkBoolean,
+  folder: (name, value) => {
+    checkText(name, value, 'the path of a folder');
+  },
+  sources: (name, value) => {
+    if (!Array.isArray(value)) throw new UsageError(`${name}: found ${found(value)}, expected an array of sources`);
+  },
+};
+
 /**
  * Turns what a user wrote for a model into a path: an id that `pull` knows is fetched if need be, a path is left alone.
  * A known id means the model even where a file of that name exists; write `./NAME` for the file.
  *
  * @returns the path of a file or folder; for paths, whether anything is there is left to the reader to find out
+ * @throws UsageError for what is no text, and for an option that is unknown or of the wrong type
  * @throws ModelFileError for a bare word that is neither a known id nor something on disk; DownloadError, InterruptedError
  */
 export async function resolveModel(idOrPath: string, options: PullOptions = {}): Promise<string> {
+  checkText('model', idOrPath, 'a path or a known id');
+  checkMembers('options', options, CHECKS);
   const known = knownModels.find(({ id }) => id === idOrPath.toLowerCase());
   if (known !== undefined) return pullModel(known, options);
   if (LOOKS_LIKE_PATH.test(idOrPath) || (await exists(idOrPath))) return idOrPath;

@@ -20,10 +20,10 @@ import { pulled, type PulledOptions } from './pulled.js';
  * @param options of the rows and the run; `queue` bounds the rows that wait
  * @returns an operator; a row that is bad becomes a result with `error`, only a failed run is the stream's error
  */
-export function offloadGenerate(engine: GenerationSource, options: RunOptions & { readonly queue?: PulledOptions } = {}): OperatorFunction<RowInput, RowResult> {
+export function offloadGenerate(engine: GenerationSource, { queue, ...options }: RunOptions & { readonly queue?: PulledOptions } = {}): OperatorFunction<RowInput, RowResult> {
   return (rows$) =>
     defer(() => {
-      const generation = engine.generation(pulled(rows$, options.queue), options);
+      const generation = engine.generation(pulled(rows$, queue), options);
       return generatedRows(generation).pipe(
         tap(() => {
           generation.delivered();

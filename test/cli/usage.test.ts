@@ -95,6 +95,17 @@ describe('wrong usage: exit 1, and nothing is read or written', () => {
     expect(existsSync(input)).toBe(true);
   });
 
+  test('what this machine cannot do is refused before a model is looked for', async () => {
+    for (const command of [['generate', '--input', '-', '--output', '-'], ['perplexity', '--text', input, '--window', '4'], ['bench']]) {
+      expect(await refused([...command, '--model', 'no-such-model', '--device', 'cuda'])).toContain('device: found "cuda"');
+    }
+  });
+
+  test('a policy that is misspelt is told which there are; a file that is nowhere is exit 2', async () => {
+    expect(await refused(generate('--policy', 'defualt'))).toContain('--policy: found "defualt", expected auto, default, or a file');
+    expect((await runCli(generate('--policy', './defualt.json'))).code).toBe(2);
+  });
+
   test('a model that is nowhere is exit 2, with the list of known ones', async () => {
     const { code, stderr } = await runCli(['generate', '--model', 'no-such-model', '--input', input, '--output', '-']);
     expect({ code, known: stderr.includes('smollm2-135m-instruct') }).toEqual({ code: 2, known: true });

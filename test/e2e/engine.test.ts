@@ -247,6 +247,41 @@ describe('an engine', () => {
     await expect(open(refusal.neededBytes + 32 * 2 ** 20)).resolves.toHaveLength(1);
   });
 
+  test('wrong options are refused before a model is looked for, those that are wrong only together and policies too', async () => {
+    const nowhere = '/no/such/model.gguf';
+    for (const [options, message] of [
+      [{ threads: -1 }, 'threads: found -1'], [{ batchSize: 60, tokensPerSquare: 50 }, 'batchSize: found 60'], [{ thread: 2 }, 'unknown "thread"'], [{ disk: model('llama-Q4_1.gguf') }, 'is no folder'],
+      [{ policy: { weights: { gpu: 1 } } }, 'policy: found weights.gpu 1'], [{ policy: { batchSize: 9 }, tokensPerSquare: 8 }, 'batchSize: found 9'], [{ onLoad: 3 }, 'onLoad: found 3'],
+    ] as const) {
+      await expect(Engine.open({ model: nowhere, ...(options as object) })).rejects.toThrow(message);
+    }
+    await expect(Engine.open(undefined as unknown as EngineOptions)).rejects.toThrow(UsageError);
+  });
+
+  test.each(['onLoad', 'onPlan'] as const)('what %s throws is what opening rejects with', async (name) => {
+    const mine = new Error('mine');
+    const options = { model: model('llama-Q4_1.gguf'), [name]: () => { throw mine; } };
+    await expect(Engine.open(options)).rejects.toBe(mine);
+  });
+
+  test('a signal that fires while weights are loaded ends it', async () => {
+    const controller = new AbortController();
+    const onLoad = (): void => {
+      controller.abort();
+    };
+    await expect(Engine.open({ model: model('llama-Q4_1.gguf'), onLoad, signal: controller.signal })).rejects.toThrow(InterruptedError);
+  });
+
+  test('says of its compression what it is, and nothing else', () => {
+    expect(engine.compression).toEqual({ compressWeights: 'none', compressCache: 'none' });
+  });
+
+  test('what cannot be rows is refused at once, and so is a text of which nothing would be scored', async () => {
+    for (const rows of [undefined, { prompt: 'a' }, 'text']) expect(() => engine.generate(rows as unknown as Row[])).toThrow(/^rows: found/);
+    for (const tokens of [[], [1]]) await expect(engine.perplexity(tokens, { window: 4 })).rejects.toThrow(UsageError);
+    expect(() => engine.generate([], { maxTokens: 3 } as RunOptions)).toThrow('options: found the unknown "maxTokens"');
+  });
+
   test('a model that is not there is named', async () => {
     await expect(Engine.open({ model: '/no/such/model.gguf' })).rejects.toThrow(ModelFileError);
   });

@@ -54,6 +54,17 @@ describe('weights on disk', () => {
     for (const results of await Promise.all([collect(), collect(), collect()])) expect(results).toEqual(reference);
   });
 
+  test('what onRepack throws is what opening rejects with, and the next one takes it up', async () => {
+    const mine = new Error('mine');
+    const options: EngineOptions = { model: model('qwen2'), disk, weights: { cpu: 0, disk: 1 } };
+    const onRepack = (): void => {
+      throw mine;
+    };
+    await expect(Engine.open({ ...options, onRepack })).rejects.toBe(mine);
+    await using engine = await Engine.open(options);
+    await expect(engine.perplexity([1, 2, 3], { window: 3 })).resolves.toMatchObject({ tokens: 2 });
+  });
+
   test('a consumer that stops in mid-run leaves nothing but the repacked file', async () => {
     const engine = await Engine.open({ model: model('llama-Q4_1.gguf'), batchSize: 2, disk, weights: { cpu: 0, disk: 1 } });
     for await (const row of engine.generate(unequalRows)) if (row.index === 2) break;

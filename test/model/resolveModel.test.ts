@@ -2,6 +2,7 @@ import { afterEach, describe, expect, test } from '@jest/globals';
 import { mkdir, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ModelFileError } from '../../src/errors/ModelFileError.js';
+import { UsageError } from '../../src/errors/UsageError.js';
 import { userCacheFolder } from '../../src/model/pull/cacheFolder.js';
 import { knownModels, resolveModel } from '../../src/model/resolveModel.js';
 import { temporaryFolder } from './pull/pullFixtures.js';
@@ -25,6 +26,17 @@ describe('resolveModel', () => {
     const refused = resolveModel('smollm3-1t-instruct');
     await expect(refused).rejects.toBeInstanceOf(ModelFileError);
     await expect(refused).rejects.toThrow(/smollm3-1t-instruct: model: found neither .*, expected .*smollm2-135m-instruct/);
+  });
+
+  test.each([[5], [null], [undefined], [{}], [new URL('file:///model.gguf')]])('refuses %p, which is no text', async (model) => {
+    await expect(resolveModel(model as string)).rejects.toThrow(/^model: found .*, expected a path or a known id$/);
+    await expect(resolveModel(model as string)).rejects.toThrow(UsageError);
+  });
+
+  test('refuses options that are none', async () => {
+    await expect(resolveModel('./model.gguf', null as never)).rejects.toThrow('options: found null, expected an object');
+    await expect(resolveModel('./model.gguf', { onprogress: () => undefined } as never)).rejects.toThrow('options: found the unknown "onprogress"');
+    await expect(resolveModel('./model.gguf', { onProgress: 3 as never })).rejects.toThrow('onProgress: found 3, expected a function');
   });
 
   test('finds a known model in the cache, whatever the case of its id', async () => {

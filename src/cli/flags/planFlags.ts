@@ -1,5 +1,6 @@
+import { existsSync } from 'node:fs';
 import { Option, type Command } from 'commander';
-import { BLOCK_SCHEDULES, readHardware, WEIGHT_COMPRESSIONS, type EngineOptions } from '../library.js';
+import { BLOCK_SCHEDULES, readHardware, UsageError, WEIGHT_COMPRESSIONS, type EngineOptions, type Policy } from '../library.js';
 import { decimal, path, wholeNumber, type FlagParser } from './parsers.js';
 import { readPolicyFile } from './readPolicyFile.js';
 
@@ -25,13 +26,22 @@ export interface PlanFlags {
  */
 export async function planOptions({ policy, hardware, schedule, batchSize, batches, learn }: PlanFlags): Promise<Partial<EngineOptions>> {
   return {
-    policy: policy === 'auto' || policy === 'default' ? policy : await readPolicyFile(policy),
+    policy: await readPolicy(policy),
     ...(hardware === 'this' ? {} : { hardware: await readHardware(hardware) }),
     learn: learn === 'on',
     ...(schedule === undefined ? {} : { schedule }),
     ...(batchSize === undefined ? {} : { batchSize }),
     ...(batches === undefined ? {} : { batches }),
   };
+}
+
+/** A bare word that is neither a name nor a file is more likely a name misspelt. */
+async function readPolicy(nameOrFile: string): Promise<'auto' | 'default' | Policy> {
+  if (nameOrFile === 'auto' || nameOrFile === 'default') return nameOrFile;
+  if (!/[\\/.]/.test(nameOrFile) && !existsSync(nameOrFile)) {
+    throw new UsageError(`--policy: found ${JSON.stringify(nameOrFile)}, expected auto, default, or a file such as \`plan --json\` writes`);
+  }
+  return readPolicyFile(nameOrFile);
 }
 
 const share = decimal((f) => f > 0 && f <= 1, 'above 0 and at most 1, or off');

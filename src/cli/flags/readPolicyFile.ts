@@ -1,4 +1,4 @@
-import { parsePolicy, readJsonObject, type Policy } from '../library.js';
+import { parsePolicyDocument, readJsonObject, type Policy } from '../library.js';
 
 const MOST_BYTES = 2 ** 20;
 
@@ -7,6 +7,5 @@ const MOST_BYTES = 2 ** 20;
  * @throws PlanFileError or another ModelFileError, naming file and field
  */
 export async function readPolicyFile(path: string): Promise<Policy> {
-  const document = await readJsonObject(path, MOST_BYTES);
-  return parsePolicy(document['policy'] ?? document, path);
+  return parsePolicyDocument(await readJsonObject(path, MOST_BYTES), path);
 }

@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import { foundJson } from '../../arguments/foundJson.js';
 
 /** The first thing that is wrong with a document, in words: which field, what was found there, what was expected. */
 export function issueWords(error: z.ZodError, document: unknown): { field: string; found: string; expected: string } {
@@ -8,8 +9,7 @@ export function issueWords(error: z.ZodError, document: unknown): { field: strin
   for (const key of path) value = typeof value === 'object' && value !== null && Object.hasOwn(value, key) ? (value as Record<PropertyKey, unknown>)[key] : undefined;
   const field = path.map(String).join('.') || 'document';
   if (issue?.code === 'unrecognized_keys') return { field, found: `the unknown field ${issue.keys.slice(0, 3).join(', ')}`, expected: 'only known fields' };
-  const text = value === undefined ? 'nothing' : JSON.stringify(value);
-  return { field, found: text.length > 80 ? `${text.slice(0, 80)}…` : text, expected: expectedWords(issue) };
+  return { field, found: value === undefined ? 'nothing' : foundJson(value), expected: expectedWords(issue) };
 }
 
 function expectedWords(issue: z.core.$ZodIssue | undefined): string {

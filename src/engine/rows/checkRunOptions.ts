@@ -1,23 +1,74 @@
+import { checkMembers, type Check } from '../../arguments/checkMembers.js';
+import { checkBoolean, checkFunction, checkOneOf, checkSignal, checkWhole } from '../../arguments/checks.js';
+import { found } from '../../arguments/found.js';
+import { checkObject } from '../../arguments/objectArgument.js';
 import { RowError } from '../../errors/RowError.js';
 import { UsageError } from '../../errors/UsageError.js';
-import type { RunOptions } from './Generation.js';
+import type { SamplingOptions } from '../../Row.js';
+import type { Schedule } from '../schedules/Schedule.js';
+import type { Peers } from '../stages/Boundary.js';
+import type { FollowOptions, RunOptions } from './Generation.js';
 import { checkSampling } from './prepareRow.js';
 
-/** Checks the options of a run before anything is read. @throws UsageError naming the option, what was found and what was expected */
-export function checkRunOptions(options: RunOptions, vocabularySize: number): void {
+/** What is a row's in a row is an option's in the options of a run. */
+const sampling: Check = (name, value) => {
   try {
-    checkSampling(options);
+    checkSampling({ [name]: value });
   } catch (error) {
     throw error instanceof RowError ? new UsageError(error.message) : error;
   }
-  const { logprobs, order, window } = options;
-  if (logprobs !== undefined && !(Number.isSafeInteger(logprobs) && logprobs >= 0 && logprobs <= vocabularySize)) {
-    throw new UsageError(`logprobs: found ${logprobs}, expected a whole number from 0 to ${vocabularySize}, the vocabulary`);
-  }
-  if (order !== undefined && !['input', 'completion'].includes(order)) {
-    throw new UsageError(`order: found ${JSON.stringify(order)}, expected input or completion`);
-  }
-  if (window !== undefined && !(Number.isSafeInteger(window) && window >= 1)) {
-    throw new UsageError(`window: found ${window}, expected a whole number of at least 1`);
-  }
+};
+
+const SAMPLING_CHECKS: Readonly<Record<keyof SamplingOptions, Check>> = {
+  maxNewTokens: sampling, temperature: sampling, topP: sampling, topK: sampling, minP: sampling, repetitionPenalty: sampling, seed: sampling, stop: sampling,
+};
+
+const FOLLOW_CHECKS: Readonly<Record<keyof FollowOptions, Check>> = {
+  pipeline: checkFunction,
+  window: (name, value) => {
+    checkWhole(name, value, 1);
+  },
+  signal: checkSignal,
+  onProgress: checkFunction,
+  onStats: checkFunction,
+  onTrace: checkFunction,
+};
+
+const RUN_CHECKS: Readonly<Record<keyof RunOptions, Check>> = {
+  ...SAMPLING_CHECKS,
+  ...FOLLOW_CHECKS,
+  ignoreEos: checkBoolean,
+  logprobs: (name, value) => {
+    checkWhole(name, value, 0);
+  },
+  escapeSpecialTokens: checkBoolean,
+  order: (name, value) => {
+    checkOneOf(name, value, ['input', 'completion']);
+  },
+  schedule: checkSchedule,
+  peers: checkPeers,
+};
+
+/** Checks the options of a run before anything is read. @throws UsageError naming the option, what was found and what was expected */
+export function checkRunOptions(options: unknown, vocabularySize: number): void {
+  checkMembers('options', options, RUN_CHECKS);
+  const { logprobs } = options as RunOptions;
+  if (logprobs !== undefined && logprobs > vocabularySize) throw new UsageError(`logprobs: found ${logprobs}, expected a whole number from 0 to ${vocabularySize}, the vocabulary`);
+}
+
+/** The same for a run that follows another engine's. @throws UsageError */
+export function checkFollowOptions(options: unknown): void {
+  checkMembers('options', options, FOLLOW_CHECKS);
+}
+
+function checkSchedule(name: string, value: unknown): void {
+  const { start, free, next } = (typeof value === 'object' && value !== null ? value : {}) as Partial<Schedule>;
+  if ([start, free, next].every((each) => typeof each === 'function')) return;
+  throw new UsageError(`${name}: found ${found(value)}, expected a Schedule, such as rowByRow(), zigZagBlock() or diagonalBlock() returns`);
+}
+
+function checkPeers(name: string, value: unknown): void {
+  checkObject(name, value, ['source', 'sink'] satisfies readonly (keyof Peers)[]);
+  const { source, sink } = value as Partial<Peers>;
+  if (source === undefined || sink === undefined) throw new UsageError(`${name}: found ${found(value)}, expected a source and a sink`);
 }

@@ -1,3 +1,4 @@
+import { foundJson } from '../../arguments/foundJson.js';
 import { RowError } from '../../errors/RowError.js';
 import type { Tokenizer } from '../../model/Tokenizer.js';
 import type { GenerateOptions, Row, SamplingOptions } from '../../Row.js';
@@ -45,7 +46,7 @@ function setting(name: NumericOption, row: SamplingOptions, defaults: SamplingOp
   const { fallback, expected, valid } = RANGES[name];
   const value: unknown = row[name] ?? defaults[name] ?? fallback;
   if (typeof value !== 'number' || !valid(value)) {
-    throw new RowError('invalid-parameter', `${name}: found ${quote(value)}, expected ${expected}`);
+    throw new RowError('invalid-parameter', `${name}: found ${foundJson(value)}, expected ${expected}`);
   }
   return value;
 }
@@ -91,19 +92,20 @@ function promptTokens(row: Row, options: GenerateOptions, tokenizer: Tokenizer, 
     tokens = tokenizer.encodeChat(checkedMessages(row.messages), { parseSpecial });
   } else {
     const prompt: unknown = row.prompt;
-    if (typeof prompt !== 'string') throw new RowError('invalid-row', `prompt: found ${quote(prompt)}, expected a string`);
+    if (typeof prompt !== 'string') throw new RowError('invalid-row', `prompt: found ${foundJson(prompt)}, expected a string`);
     tokens = tokenizer.encode(prompt, { parseSpecial });
   }
   if (tokens.length === 0) throw new RowError('empty-prompt', 'the prompt has no tokens, and the model has no begin token to start from');
   return checkedTokens(tokens, limits.vocabularySize);
 }
 
-function checkedTokens(tokens: unknown, vocabularySize: number): readonly number[] {
-  if (!Array.isArray(tokens)) throw new RowError('invalid-row', `tokens: found ${quote(tokens)}, expected an array of token ids`);
+/** @throws RowError */
+export function checkedTokens(tokens: unknown, vocabularySize: number): readonly number[] {
+  if (!Array.isArray(tokens)) throw new RowError('invalid-row', `tokens: found ${foundJson(tokens)}, expected an array of token ids`);
   if (tokens.length === 0) throw new RowError('empty-prompt', 'tokens: found an empty array, expected at least one token id');
   for (const token of tokens as unknown[]) {
     if (typeof token !== 'number' || !Number.isInteger(token) || token < 0 || token >= vocabularySize) {
-      throw new RowError('token-out-of-range', `tokens: found ${quote(token)}, expected ids from 0 to ${vocabularySize - 1}`);
+      throw new RowError('token-out-of-range', `tokens: found ${foundJson(token)}, expected ids from 0 to ${vocabularySize - 1}`);
     }
   }
   return tokens as number[];
@@ -111,12 +113,12 @@ function checkedTokens(tokens: unknown, vocabularySize: number): readonly number
 
 function checkedMessages(messages: unknown): { role: string; content: string }[] {
   if (!Array.isArray(messages) || messages.length === 0) {
-    throw new RowError('invalid-row', `messages: found ${quote(messages)}, expected an array of at least one {role, content}`);
+    throw new RowError('invalid-row', `messages: found ${foundJson(messages)}, expected an array of at least one {role, content}`);
   }
   return messages.map((message: unknown, index) => {
     const { role, content } = (typeof message === 'object' && message !== null ? message : {}) as Record<string, unknown>;
     if (typeof role !== 'string' || typeof content !== 'string') {
-      throw new RowError('invalid-row', `messages[${index}]: found ${quote(message)}, expected {role, content} with strings`);
+      throw new RowError('invalid-row', `messages[${index}]: found ${foundJson(message)}, expected {role, content} with strings`);
     }
     return { role, content };
   });
@@ -126,18 +128,7 @@ function stopStrings(stop: unknown): readonly string[] {
   if (stop === undefined) return [];
   const list: unknown[] = Array.isArray(stop) ? stop : [stop];
   if (!list.every((text): text is string => typeof text === 'string' && text.length > 0)) {
-    throw new RowError('invalid-parameter', `stop: found ${quote(stop)}, expected strings that are not empty`);
+    throw new RowError('invalid-parameter', `stop: found ${foundJson(stop)}, expected strings that are not empty`);
   }
   return list;
-}
-
-function quote(value: unknown): string {
-  let text: string | undefined;
-  try {
-    text = JSON.stringify(value);
-  } catch {
-    // A cycle, a BigInt: fall through to what String makes of it.
-  }
-  text ??= String(value);
-  return text.length > 80 ? `${text.slice(0, 77)}...` : text;
 }

@@ -1,0 +1,46 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expectedRows } from '../../src/cli/expectedRows.js';
+import type { ExpectedRows } from '../../src/ExpectedRows.js';
+import { letterTokenizer } from '../support/wordTokenizer.js';
+
+let folder: string;
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'spillway-expected-'));
+});
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+});
+
+function expected(lines: readonly string[], rows?: number): Promise<ExpectedRows | undefined> {
+  const input = join(folder, 'input');
+  writeFileSync(input, lines.map((line) => `${line}\n`).join(''));
+  return expectedRows(input, 'jsonl', { maxNewTokens: 4 }, letterTokenizer(), rows);
+}
+
+const row = (prompt: string): string => JSON.stringify({ prompt });
+
+describe('expectedRows', () => {
+  test('a file that ends among the first rows has so many; bad ones are no work', async () => {
+    expect(await expected([row('a'), 'nonsense', row('abc')])).toEqual({ promptTokens: 2, newTokens: 4, longRowTokens: 7, rows: 2 });
+    expect(await expected([row('a'), row('b'), row('c')], 1)).toMatchObject({ rows: 1 });
+    expect(await expected([row('a')], 0)).toMatchObject({ rows: 0 });
+  });
+
+  test('an empty file, and one of bad rows alone, are no rows', async () => {
+    for (const lines of [[], ['nonsense', '{"x":1}']]) expect(await expected(lines)).toMatchObject({ rows: 0 });
+  });
+
+  test('of a long file the first rows say how long they are, and not how many', async () => {
+    const lines = new Array<string>(300).fill(row('ab'));
+    expect(await expected(lines)).toEqual({ promptTokens: 2, newTokens: 4, longRowTokens: 6 });
+    expect(await expected(lines, 290)).toMatchObject({ rows: 290 });
+  });
+
+  test('what can be read only once is not looked at', async () => {
+    expect(await expectedRows('-', 'jsonl', {}, letterTokenizer())).toBeUndefined();
+    expect(await expectedRows('/dev/null', 'jsonl', {}, letterTokenizer())).toBeUndefined();
+  });
+});

@@ -1,0 +1,58 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { checkFollowOptions, checkRunOptions } from '../../../src/engine/rows/checkRunOptions.js';
+import { diagonalBlock } from '../../../src/engine/schedules/diagonalBlock.js';
+import { UsageError } from '../../../src/errors/UsageError.js';
+
+const check = (options: unknown): void => {
+  checkRunOptions(options, 100);
+};
+
+describe('checkRunOptions', () => {
+  test('takes what makes sense', () => {
+    expect(() => check({ maxNewTokens: 3, stop: ['x'], ignoreEos: true, logprobs: 100, order: 'completion', window: 1, schedule: diagonalBlock(), signal: AbortSignal.abort(), onStats: undefined })).not.toThrow();
+  });
+
+  test.each<[unknown, string]>([
+    [null, 'options: found null, expected an object'],
+    [{ maxTokens: 3 }, 'options: found the unknown "maxTokens", expected any of maxNewTokens,'],
+    [{ temperature: '1' }, 'temperature: found "1", expected a number of at least 0'],
+    [{ stop: [''] }, 'stop: found [""], expected strings that are not empty'],
+    [{ ignoreEos: 'false' }, 'ignoreEos: found "false", expected true or false'],
+    [{ escapeSpecialTokens: 1 }, 'escapeSpecialTokens: found 1, expected true or false'],
+    [{ logprobs: '1' }, 'logprobs: found "1", expected a whole number'],
+    [{ logprobs: 101 }, 'logprobs: found 101, expected a whole number from 0 to 100, the vocabulary'],
+    [{ order: 'any' }, 'order: found "any", expected one of input, completion'],
+    [{ window: 0 }, 'window: found 0, expected a whole number of at least 1'],
+    [{ schedule: 'zigzag' }, 'schedule: found "zigzag", expected a Schedule, such as rowByRow(), zigZagBlock() or diagonalBlock() returns'],
+    [{ schedule: {} }, 'schedule: found an empty object, expected a Schedule'],
+    [{ pipeline: [] }, 'pipeline: found an array of 0, expected a function'],
+    [{ peers: {} }, 'peers: found an empty object, expected a source and a sink'],
+    [{ signal: 'x' }, 'signal: found "x", expected an AbortSignal'],
+    [{ onProgress: 3 }, 'onProgress: found 3, expected a function'],
+  ])('%# is refused with what was found and what was expected', (options, message) => {
+    expect(() => check(options)).toThrow(message);
+    expect(() => check(options)).toThrow(UsageError);
+  });
+
+  test('whatever stands under an option, it is taken or refused by UsageError', () => {
+    const names = ['maxNewTokens', 'topK', 'stop', 'seed', 'ignoreEos', 'logprobs', 'order', 'window', 'schedule', 'pipeline', 'peers', 'signal', 'onTrace'];
+    fc.assert(
+      fc.property(fc.constantFrom(...names), fc.anything({ withBigInt: true, withNullPrototype: true, withTypedArray: true }), (name, value) => {
+        try {
+          check({ [name]: value });
+        } catch (error) {
+          expect(error).toBeInstanceOf(UsageError);
+        }
+      }),
+      { numRuns: 500 },
+    );
+  });
+});
+
+describe('checkFollowOptions', () => {
+  test('refuses what the engine before decides', () => {
+    expect(() => checkFollowOptions({ window: 2, onStats: () => undefined })).not.toThrow();
+    expect(() => checkFollowOptions({ schedule: diagonalBlock() })).toThrow('options: found the unknown "schedule", expected any of pipeline, window, signal, onProgress, onStats, onTrace');
+  });
+});
