@@ -93,7 +93,7 @@ module.exports = {
       severity: 'error',
       comment: 'Jobs turn files into rows and results into files; what runs the rows is handed to them.',
       from: { path: '^src/jobs/' },
-      to: { path: '^src/', pathNot: '^src/(jobs|errors|model|collections)/|^src/(Row|RunStats|EngineOptions|units)\\.ts$' },
+      to: { path: '^src/', pathNot: '^src/(jobs|errors|arguments|rows|model|collections)/|^src/(Row|RunStats|EngineOptions|units)\\.ts$' },
     },
     {
       name: 'cli-uses-the-public-interface',

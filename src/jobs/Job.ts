@@ -11,12 +11,13 @@ import { syncFolder } from '../model/files/replaceFile.js';
 import { DoneRows } from './DoneRows.js';
 import { acquireFileLock, type FileLock } from './fileLock.js';
 import { describeFileError } from './fileErrors.js';
-import { fingerprintFirstRow, fingerprintInput, fingerprintModel } from './fingerprint.js';
+import { fingerprintFirstRow, fingerprintInput, fingerprintModel, withSettings } from './fingerprint.js';
 import { formatResult } from './formatResult.js';
 import { checkJobFiles, type JobFileOptions } from './jobFiles.js';
 import type { JobOptions, JobSummary, RowGenerator } from './JobOptions.js';
-import { checkSameJob, readRecord, recordPath, resultOptions, writeRecord, type JobRecord } from './jobRecord.js';
+import { checkSameJob, readRecord, resultOptions, writeRecord, type JobRecord } from './jobRecord.js';
 import { JobRows } from './JobRows.js';
+import { lockPath, recordPath, retryPath } from './outputFiles.js';
 import { readRows } from './readRows.js';
 import type { RowSink } from './RowSink.js';
 import { RowWriter } from './RowWriter.js';
@@ -72,7 +73,7 @@ export class Job implements AsyncDisposable {
     const { input, output } = options;
     const paths: JobFileOptions = {
       ...(typeof input === 'string' ? { input } : {}),
-      ...(typeof output === 'string' ? { output } : {}),
+      ...(typeof output === 'string' ? { output, modelFiles: await withSettings(options.modelFiles ?? []) } : {}),
       resume: options.resume ?? false,
       retryErrors: options.retryErrors ?? false,
       overwrite: options.overwrite ?? false,
@@ -92,7 +93,7 @@ export class Job implements AsyncDisposable {
       }),
       input: whole?.input ?? fingerprintFirstRow(undefined),
     };
-    const lock = acquireFileLock(`${output}.lock`, output);
+    const lock = acquireFileLock(lockPath(output), output);
     try {
       // Again, as another process may have been at work until we had the lock.
       const state = await checkJobFiles(paths);
@@ -199,7 +200,7 @@ async function readEarlierRun(output: string, now: JobRecord, retryErrors: boole
 async function beginFile(file: OutputFile, input: JobRecord['input'], retryErrors: boolean): Promise<RowSink> {
   const { path, earlier } = file;
   const record: JobRecord = { ...file.record, input };
-  const temporary = `${path}.retry.tmp`;
+  const temporary = retryPath(path);
   await rm(temporary, { force: true });
   if (earlier === undefined) {
     // In this order, so that no crash leaves the record of one run beside the rows of another.
