@@ -54,6 +54,13 @@ module.exports = {
       to: { path: '^src/', pathNot: '^src/collections/' },
     },
     {
+      name: 'rows-stand-alone',
+      severity: 'error',
+      comment: 'What jobs and the engine both say of rows knows neither.',
+      from: { path: '^src/rows/' },
+      to: { path: '^src/', pathNot: '^src/(rows|arguments|errors)/|^src/Row\\.ts$' },
+    },
+    {
       name: 'model-stands-alone',
       severity: 'error',
       comment: 'Model files are described without an engine and without the addon.',

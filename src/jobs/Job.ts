@@ -123,8 +123,7 @@ export class Job implements AsyncDisposable {
     let failed = 0;
     try {
       for await (const result of engine.generate(source.send(this.#readInput(), gate), this.options.generate)) {
-        source.receive(result);
-        const formatted = formatResult(result);
+        const formatted = formatResult(source.receive(result));
         await this.#sink?.write(formatted.line);
         done += 1;
         if (formatted.failed) failed += 1;

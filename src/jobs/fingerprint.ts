@@ -97,14 +97,16 @@ export function fingerprintFirstRow(row: RowInput | undefined): InputFingerprint
   return { kind: 'stream', firstRow: row === undefined ? null : createHash('sha256').update(stringify(row)).digest('hex') };
 }
 
-/** A row may carry what JSON cannot write (deep nesting, a bigint); its own fields always can be. */
-function stringify(row: RowInput): string {
-  const { carry, ...own } = row;
-  try {
-    return JSON.stringify({ ...own, carry });
-  } catch {
-    return JSON.stringify(own);
+/** A row may hold what JSON cannot write (deep nesting, a bigint); then its id has to do, or that it has none. */
+function stringify({ duplicate: _duplicate, carry, ...own }: RowInput): string {
+  for (const part of [{ ...own, carry }, own]) {
+    try {
+      return JSON.stringify(part);
+    } catch {
+      // The next part says less, and is still the same for the same row.
+    }
   }
+  return JSON.stringify({ id: own.id });
 }
 
 async function listFolder(folder: string): Promise<string[]> {

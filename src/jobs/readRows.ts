@@ -5,7 +5,7 @@ import type { RowErrorCode } from '../errors/RowError.js';
 import type { RowInput } from '../Row.js';
 import { formatBytes } from '../units.js';
 import { describeFileError } from './fileErrors.js';
-import { badRow, parseRow } from './parseRow.js';
+import { lineWithoutRow, parseRow } from './parseRow.js';
 import { isBlank, readLines } from './readLines.js';
 
 /** A path, or bytes: a Node Readable, a web ReadableStream, any async iterable of chunks. */
@@ -26,7 +26,7 @@ export const MAX_LINE_BYTES = 64 * 2 ** 20;
 
 /**
  * Rows from a file or stream of lines, one at a time: holds one line and one chunk, whatever the input's length.
- * Blank lines are skipped; a row without an id gets its line's number from 1. A line that is no row becomes a `BadRow` with the
+ * Blank lines are skipped; a row without an id gets its line's number from 1, and `duplicate` is false: nobody gave it, so it may be another row's too. A line that is no row becomes a `BadRow` with the
  * reason, never an exception.
  * @throws JobFileError when the source cannot be read
  */
@@ -34,14 +34,14 @@ export async function* readRows(source: ByteSource, options: ReadRowsOptions = {
   const { format = 'jsonl', carryFields = false, maxLineBytes = MAX_LINE_BYTES } = options;
   for await (const { number, bytes } of openLines(source, maxLineBytes, options.name)) {
     if (bytes === undefined) {
-      yield badRow(number, 'too-long', `line ${number}: found more than ${formatBytes(maxLineBytes)}, expected at most that`);
+      yield lineWithoutRow(number, 'too-long', `line ${number}: found more than ${formatBytes(maxLineBytes)}, expected at most that`);
     } else if (!isBlank(bytes)) {
       const text = isUtf8(bytes) ? bytes.toString('utf8') : undefined;
       if (text === undefined) {
         const code: RowErrorCode = format === 'text' ? 'invalid-row' : 'invalid-json';
-        yield badRow(number, code, `line ${number}: found bytes that are no UTF-8, expected UTF-8`);
+        yield lineWithoutRow(number, code, `line ${number}: found bytes that are no UTF-8, expected UTF-8`);
       } else {
-        yield format === 'text' ? { id: number, prompt: text } : parseLine(text, number, carryFields);
+        yield format === 'text' ? { id: number, duplicate: false, prompt: text } : parseLine(text, number, carryFields);
       }
     }
   }
@@ -63,7 +63,7 @@ function parseLine(text: string, number: number, carryFields: boolean): RowInput
     value = JSON.parse(text);
   } catch (error) {
     // V8's message quotes a piece of the text, so it stays short; a stack overflow on deep nesting ends here too.
-    return badRow(number, 'invalid-json', `line ${number}: ${error instanceof Error ? error.message : String(error)}`);
+    return lineWithoutRow(number, 'invalid-json', `line ${number}: ${error instanceof Error ? error.message : String(error)}`);
   }
   return parseRow(value, number, carryFields);
 }

@@ -31,6 +31,11 @@ async function failure(run: Promise<unknown>): Promise<Error> {
   throw new Error('expected the job to fail');
 }
 
+/** The stub engine takes whatever a prompt is for text. */
+async function* stringPrompts(rows: AsyncIterable<RowInput>): AsyncGenerator<RowInput> {
+  for await (const row of rows) yield 'prompt' in row ? { ...row, prompt: 'as text' } : row;
+}
+
 const prompts = (count: number): RowInput[] => Array.from({ length: count }, (_, at) => ({ id: `row-${at}`, prompt: `prompt ${at}` }));
 
 describe('a job', () => {
@@ -50,11 +55,48 @@ describe('a job', () => {
     const { input, output } = files([{ id: 'a', prompt: 'x' }, { id: 2.5, prompt: 'y' }, { id: 'a', prompt: 'z', k: 1 }, { prompt: 'w' }, { id: 4, prompt: 'v' }, { id: '4', prompt: 'u' }]);
     await runJob({ engine: new StubEngine(), input, output, carryFields: true });
     const whole = readFileSync(output, 'utf8');
-    expect(readResults(output).map(({ error }) => error?.code)).toEqual([undefined, undefined, 'duplicate-id', undefined, 'duplicate-id', undefined]);
-    expect(readResults(output)[2]).toMatchObject({ id: 'a', index: 2, row: { k: 1 } });
+    // Nobody gave row 4 its id, which is the number of its line.
+    expect(readResults(output).map(({ id, error }) => [id, error?.code])).toEqual([['a', undefined], [2.5, undefined], ['a', 'duplicate-id'], [4, undefined], [4, undefined], ['4', undefined]]);
+    expect(readResults(output)[2]).toMatchObject({ id: 'a', index: 2, row: { k: 1 }, error: { message: 'id: found "a", which an earlier row has' } });
     truncateSync(output, whole.indexOf('\n') + 1);
     await runJob({ engine: new StubEngine(), input, output, carryFields: true, resume: true });
     expect(readFileSync(output, 'utf8')).toBe(whole);
+  });
+
+  test('a bad line costs no good row its result, and two rows of one id are told apart by a resumed run, wherever it was cut', async () => {
+    const { input, output } = files([{ id: 1, prompt: 'a' }, 'garbage', { id: 2, prompt: 'good' }, { id: 5, prompt: 'b' }, 'garbage', { prompt: 'c' }, { id: 6, prompt: 'd' }, { id: 2, prompt: 'again' }, { id: 2 }]);
+    await runJob({ engine: new StubEngine(), input, output });
+    const whole = readFileSync(output);
+    expect(readResults(output).map(({ id, error }) => [id, error?.code])).toEqual([
+      [1, undefined], [2, 'invalid-json'], [2, undefined], [5, undefined], [5, 'invalid-json'], [6, undefined], [6, undefined], [2, 'duplicate-id'], [2, 'no-prompt'],
+    ]);
+    for (let cut = 0; cut <= whole.length; cut += 1) {
+      if (cut < whole.length && whole[cut - 1] !== 0x0a) continue;
+      writeFileSync(output, whole.subarray(0, cut));
+      await runJob({ engine: new StubEngine(), input, output, resume: true });
+      expect(readFileSync(output, 'utf8')).toBe(whole.toString());
+    }
+    await runJob({ engine: new StubEngine(), input, output, resume: true, retryErrors: true });
+    expect(byIndex(readResults(output))).toEqual(whole.toString().split('\n').slice(0, -1).map((line) => JSON.parse(line) as unknown));
+  });
+
+  test('odd rows of an iterable are error rows, and the rest is done', async () => {
+    const { output } = files([]);
+    const input = [{ prompt: 'a' }, undefined, null, { id: 1n, prompt: 'b' }, { id: {}, prompt: 'b' }, { get prompt() { throw new Error('torn'); } }, { prompt: 'c', error: null }, { prompt: 'd' }] as RowInput[];
+    expect(await runJob({ engine: new StubEngine(), input, output })).toMatchObject({ rows: 8, done: 8, failed: 5 });
+    expect(readResults(output).map(({ id, text, error }) => [id, text, error?.message])).toEqual([
+      [1, 'A', undefined],
+      [2, '', 'found undefined, expected an object with one of prompt, messages and tokens'],
+      [3, '', 'found null, expected an object with one of prompt, messages and tokens'],
+      [4, '', 'id: found 1n, expected a string or a finite number'],
+      [5, '', 'id: found an empty object, expected a string or a finite number'],
+      [6, '', 'the row cannot be read: torn'],
+      [7, 'C', undefined],
+      [8, 'D', undefined],
+    ]);
+    expect(await runJob({ engine: new StubEngine(), input, output, resume: true })).toMatchObject({ kept: 8, done: 0 });
+    const first = [{ prompt: 1n }, { prompt: 'b' }] as unknown as RowInput[];
+    expect(await runJob({ engine: { generate: (rows) => new StubEngine().generate(stringPrompts(rows)) }, input: first, output, overwrite: true })).toMatchObject({ rows: 2, done: 2 });
   });
 
   test('rows from an iterable without ids, results to a stream', async () => {
