@@ -8,6 +8,7 @@ import { UsageError } from '../errors/UsageError.js';
 import type { RowInput } from '../Row.js';
 import { AbortGate } from './AbortGate.js';
 import { syncFolder } from '../model/files/replaceFile.js';
+import { checkJobOptions, checkRowGenerator } from './checkJobOptions.js';
 import { DoneRows } from './DoneRows.js';
 import { acquireFileLock, type FileLock } from './fileLock.js';
 import { describeFileError } from './fileErrors.js';
@@ -66,10 +67,11 @@ export class Job implements AsyncDisposable {
   }
 
   /**
-   * @throws UsageError: the output exists, is in use, or was begun by a different run
+   * @throws UsageError: an option is wrong; the output exists, is in use, or was begun by a different run; a file would be lost
    * @throws JobFileError: a file cannot be read or written, or the output holds something else than results
    */
   static async open(options: JobOptions): Promise<Job> {
+    checkJobOptions(options);
     const { input, output } = options;
     const paths: JobFileOptions = {
       ...(typeof input === 'string' ? { input } : {}),
@@ -112,6 +114,7 @@ export class Job implements AsyncDisposable {
    * and whatever the engine throws. What was finished is written and intact in each case, once the job is closed.
    */
   async run(engine: RowGenerator): Promise<JobSummary> {
+    checkRowGenerator(engine);
     if (this.#started) throw new UsageError('a job runs once; open another one to go on');
     this.#started = true;
     const signal = this.options.generate?.signal;

@@ -2,6 +2,7 @@ import { Readable } from 'node:stream';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { JobFileError } from '../../src/errors/JobFileError.js';
+import { UsageError } from '../../src/errors/UsageError.js';
 import { readRows, type ReadRowsOptions } from '../../src/jobs/readRows.js';
 import type { BadRow, RowInput } from '../../src/Row.js';
 import { collect, temporaryFolder, writeLines } from './support/files.js';
@@ -138,6 +139,25 @@ describe('fields', () => {
     const rows = await rowsOf(`${deep}\n{"prompt":"b"}\n`, { carryFields: true }, 65_536);
     expect(rows).toHaveLength(2);
     expect(rows[1]).toEqual({ id: 2, ...NUMBERED, prompt: 'b' });
+  });
+});
+
+describe('arguments', () => {
+  test.each<[unknown, unknown, string]>([
+    ['rows.jsonl', { maxLineBytes: '1MiB' }, 'maxLineBytes: found "1MiB", expected a whole number of at least 1'],
+    ['rows.jsonl', { maxLineBytes: NaN }, 'maxLineBytes: found NaN'],
+    ['rows.jsonl', { maxLineBytes: 0 }, 'maxLineBytes: found 0'],
+    ['rows.jsonl', { format: 'csv' }, 'format: found "csv", expected one of jsonl, text'],
+    ['rows.jsonl', { format: 'txt' }, 'format: found "txt"'],
+    ['rows.jsonl', { carryFields: 1 }, 'carryFields: found 1, expected true or false'],
+    ['rows.jsonl', { name: 1 }, 'name: found 1, expected a string'],
+    ['rows.jsonl', { carryfields: true }, 'options: found the unknown "carryfields"'],
+    ['rows.jsonl', null, 'options: found null, expected an object'],
+    [undefined, {}, "source: found undefined, expected a file's path or an iterable of bytes"],
+    [5, {}, 'source: found 5'],
+  ])('%j with %j: %s', (source, options, words) => {
+    expect(() => readRows(source as string, options as ReadRowsOptions)).toThrow(UsageError);
+    expect(() => readRows(source as string, options as ReadRowsOptions)).toThrow(words);
   });
 });
 
