@@ -111,6 +111,7 @@ async function generate(flags: GenerateFlags, context: CommandContext): Promise<
     if (flags.trace !== undefined) trace = new TraceFile(flags.trace);
     const start = performance.now();
     const running = engine;
+    context.signal.addEventListener('abort', () => context.say('finished rows are kept'), { once: true });
     const summary = await job.run({ generate: (rows, rowsOptions) => running.generate(rows, { ...rowsOptions, ...(flags.overlap === 'off' && { pipeline: serialPipeline }) }) });
     meter.stop();
     context.say(describeRun(summary, stats, (performance.now() - start) / 1000));

@@ -81,7 +81,7 @@ function parseJson(text: string): unknown {
  */
 export function checkSameJob(output: string, before: JobRecord, now: JobRecord, input = true): void {
   const differences: string[] = [];
-  if (!same(before.model, now.model)) differences.push(`the model (${describeModels(before.model, now.model)})`);
+  if (!same(before.model, now.model)) differences.push(`the model ${describeModels(before.model, now.model)}`);
   for (const name of new Set([...Object.keys(before.options), ...Object.keys(now.options)])) {
     const [was, is] = [before.options[name], now.options[name]];
     if (!same(was, is)) differences.push(`${name} (was ${JSON.stringify(was) ?? 'not set'}, is ${JSON.stringify(is) ?? 'not set'})`);
@@ -95,12 +95,11 @@ export function checkSameJob(output: string, before: JobRecord, now: JobRecord, 
   }
 }
 
-/** `was a.gguf, is b.gguf`; of the same names, those whose contents differ. */
+/** `(was a.gguf, is b.gguf)`; of the same names, those whose contents differ. */
 function describeModels(was: readonly FileFingerprint[], is: readonly FileFingerprint[]): string {
   const names = (files: readonly FileFingerprint[]): string => (files.length === 0 ? 'not given' : listMissing(files.map(({ name }) => name)));
-  if (names(was) !== names(is)) return `was ${names(was)}, is ${names(is)}`;
-  const changed = is.filter((file, at) => !same(file, was[at]));
-  return `${names(changed)} ${changed.length === 1 ? 'has' : 'have'} other contents`;
+  if (names(was) !== names(is)) return `(was ${names(was)}, is ${names(is)})`;
+  return `(${names(is.filter((file, at) => !same(file, was[at])))}) by its contents`;
 }
 
 function describeInputs(was: InputFingerprint, is: InputFingerprint): string {

@@ -267,7 +267,7 @@ describe('what is refused', () => {
     const names = await begun({ modelFiles: [one] });
     expect(await untouched(names, runJob({ engine: new StubEngine(), ...names, resume: true, modelFiles: [two] }))).toContain('the model (was model-a.gguf, is model-b.gguf)');
     writeFileSync(one, 'Weights');
-    expect(await untouched(names, runJob({ engine: new StubEngine(), ...names, resume: true, modelFiles: [one] }))).toContain('the model (model-a.gguf has other contents)');
+    expect(await untouched(names, runJob({ engine: new StubEngine(), ...names, resume: true, modelFiles: [one] }))).toContain('differs from the one that began it in the model (model-a.gguf) by its contents;');
     expect(await runJob({ engine: new StubEngine(), ...names, resume: true, modelFiles: [moved] })).toMatchObject({ done: 3 });
   });
 
