@@ -1,6 +1,7 @@
 import { access, constants, stat } from 'node:fs/promises';
 import type { Stats } from 'node:fs';
 import { dirname } from 'node:path';
+import { checkObject } from '../arguments/objectArgument.js';
 import { JobFileError } from '../errors/JobFileError.js';
 import { UsageError } from '../errors/UsageError.js';
 import { checkDistinctFiles } from './distinctFiles.js';
@@ -32,6 +33,7 @@ export interface JobFileState {
  * @throws UsageError for options that do not go together and for a file that would be lost; JobFileError for a file that is missing
  */
 export async function checkJobFiles(options: JobFileOptions): Promise<JobFileState> {
+  checkObject('options', options);
   const { input, output, modelFiles = [], resume = false, retryErrors = false, overwrite = false } = options;
   if (retryErrors && !resume) throw new UsageError('--retry-errors goes with --resume: it redoes the error rows of an output that exists');
   if (resume && overwrite) throw new UsageError('--resume and --overwrite contradict each other: go on with the output, or begin anew?');
