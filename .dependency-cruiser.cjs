@@ -54,6 +54,13 @@ module.exports = {
       to: { path: '^src/', pathNot: '^src/collections/' },
     },
     {
+      name: 'rows-stand-alone',
+      severity: 'error',
+      comment: 'What jobs and the engine both say of rows knows neither.',
+      from: { path: '^src/rows/' },
+      to: { path: '^src/', pathNot: '^src/(rows|arguments|errors)/|^src/Row\\.ts$' },
+    },
+    {
       name: 'model-stands-alone',
       severity: 'error',
       comment: 'Model files are described without an engine and without the addon.',
@@ -93,7 +100,7 @@ module.exports = {
       severity: 'error',
       comment: 'Jobs turn files into rows and results into files; what runs the rows is handed to them.',
       from: { path: '^src/jobs/' },
-      to: { path: '^src/', pathNot: '^src/(jobs|errors|model|collections)/|^src/(Row|RunStats|EngineOptions|units)\\.ts$' },
+      to: { path: '^src/', pathNot: '^src/(jobs|errors|arguments|rows|model|collections)/|^src/(Row|RunStats|EngineOptions|units)\\.ts$' },
     },
     {
       name: 'cli-uses-the-public-interface',

@@ -24,10 +24,15 @@ export interface SamplingOptions {
 
 /** One prompt. Exactly one of `prompt`, `messages` and `tokens`. */
 export interface Row extends SamplingOptions {
-  /** Default: the row's number in the input, from 1. */
+  /** Default: the row's number in the input, from 1, which a row that was given it may have too. */
   readonly id?: string | number;
   /** The row's number in its job, from 0, where that is not its number in this input (a resumed job). */
   readonly index?: number;
+  /**
+   * Whether an earlier row has its id. Default: it is found out, among the rows of this input that were given an id. False where nobody gave the id, so that it may
+   * be another row's too (`readRows`); a job, which knows the rows of earlier runs, says it of each.
+   */
+  readonly duplicate?: boolean;
   /** Raw text. */
   readonly prompt?: string;
   /** A conversation, rendered through the model's chat template. */
@@ -42,6 +47,7 @@ export interface Row extends SamplingOptions {
 export interface BadRow {
   readonly id?: string | number;
   readonly index?: number;
+  readonly duplicate?: boolean;
   readonly error: RowFailure;
   readonly carry?: Readonly<Record<string, unknown>>;
 }

@@ -7,10 +7,10 @@ import { addMemoryFlags, addPlanFlags, planOptions, type PlanFlags } from './fla
 import { addSamplingFlags, type SamplingFlags } from './flags/samplingFlags.js';
 import { expectedRows } from './expectedRows.js';
 import { describeEnginePlan, describeRun, rowProgress } from './generateReport.js';
-import { checkedOptions, checkJobFiles, Engine, Job, readModel, readRows, serialPipeline, type EngineOptions, type GenerateOptions, type JobOptions, type JobSummary, type RunStats, type Tokenizer } from './library.js';
+import { checkedOptions, checkJobFiles, Engine, Job, knownModels, readModel, readRows, serialPipeline, type EngineOptions, type GenerateOptions, type JobOptions, type JobSummary, type RunStats, type Tokenizer } from './library.js';
 import { pulledModel, showLoading, showProfiling } from './openModel.js';
 import { ProgressMeter, type ProgressMode } from './ProgressMeter.js';
-import { checkReportPaths, writeStats } from './reportFiles.js';
+import { checkCommandPaths, writeStats } from './reportFiles.js';
 import { TraceFile } from './TraceFile.js';
 import { addSwitch, requireFlags } from './flags/commandFlags.js';
 
@@ -62,7 +62,8 @@ async function generate(flags: GenerateFlags, context: CommandContext): Promise<
   };
   const { resume, retryErrors, overwrite } = flags;
   // What can be refused at once is refused before a model is fetched or read.
-  await checkReportPaths({ ...files, stats: flags.stats, trace: flags.trace });
+  const known = knownModels.some(({ id }) => id === flags.model.toLowerCase());
+  await checkPaths(flags, known ? undefined : flags.model);
   await checkJobFiles({ ...files, resume, retryErrors, overwrite });
 
   let job: Job | undefined;
@@ -73,6 +74,7 @@ async function generate(flags: GenerateFlags, context: CommandContext): Promise<
     const planned = await planOptions(flags);
     await checkedOptions({ ...planned, ...engineOptions(flags, flags.model) });
     const model = await pulledModel(flags.model, context.signal, meter);
+    if (known) await checkPaths(flags, model);
     const { files: modelFiles } = await readModel(model);
     const options: GenerateOptions = {
       ...rowOptions(flags),
@@ -110,6 +112,7 @@ async function generate(flags: GenerateFlags, context: CommandContext): Promise<
     if (flags.trace !== undefined) trace = new TraceFile(flags.trace);
     const start = performance.now();
     const running = engine;
+    context.signal.addEventListener('abort', () => context.say('finished rows are kept'), { once: true });
     const summary = await job.run({ generate: (rows, rowsOptions) => running.generate(rows, { ...rowsOptions, ...(flags.overlap === 'off' && { pipeline: serialPipeline }) }) });
     meter.stop();
     context.say(describeRun(summary, stats, (performance.now() - start) / 1000));
@@ -124,6 +127,20 @@ async function generate(flags: GenerateFlags, context: CommandContext): Promise<
       if (flags.stats !== undefined && stats !== undefined) await writeStats(flags.stats, stats);
     }
   }
+}
+
+/** @param model as a path, once that is known */
+function checkPaths({ input, policy, hardware, output, stats, trace }: GenerateFlags, model: string | undefined): Promise<void> {
+  return checkCommandPaths({
+    model,
+    read: {
+      input: input === '-' ? undefined : input,
+      policy: policy === 'auto' || policy === 'default' ? undefined : policy,
+      hardware: hardware === 'this' ? undefined : hardware,
+    },
+    output: output === '-' ? undefined : output,
+    reports: { stats, trace },
+  });
 }
 
 function hasErrors({ failed, keptFailed }: JobSummary): boolean {

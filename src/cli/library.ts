@@ -7,11 +7,12 @@ export type {
   EngineOptions, EnginePlan, ErrorCode, ExpectedRows, GenerateOptions, GpuProducts, ModelSource, Progress, RunStats, Schedule, TensorInfo, Tokenizer, TraceEvent, WeightCompression,
 } from '../index.js';
 export {
-  checkJobFiles, describeFileError, fileErrorCode, isBlank, isJsonObject, Job, openLines, parseRow, readRows, StreamWriter, writeFileAtomic,
+  checkDistinctFiles, checkJobFiles, describeFileError, fileErrorCode, isBlank, isJsonObject, Job, openLines, outputFiles, parseRow, readRows, StreamWriter, writeFileAtomic,
 } from '../jobs/index.js';
-export type { JobOptions, JobSummary } from '../jobs/index.js';
+export type { JobOptions, JobSummary, NamedFile } from '../jobs/index.js';
 export { prepareRow } from '../engine/rows/prepareRow.js';
 export type { RowInput } from '../Row.js';
+export { modelFiles } from '../model/modelFiles.js';
 export { readJsonObject } from '../model/files/readJson.js';
 export { pullModel } from '../model/pull/pullModel.js';
 export { PlanFileError } from '../errors/PlanFileError.js';

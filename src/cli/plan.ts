@@ -10,7 +10,7 @@ import {
 import { planPage } from './planPage.js';
 import { describePlan } from './planReport.js';
 import { ProgressMeter } from './ProgressMeter.js';
-import { checkReportPaths } from './reportFiles.js';
+import { checkCommandPaths } from './reportFiles.js';
 import { TraceFile } from './TraceFile.js';
 
 interface PlanCommandFlags {
@@ -67,7 +67,8 @@ export function addPlan(program: Command, context: CommandContext): void {
 async function plan(flags: PlanCommandFlags, context: CommandContext): Promise<void> {
   requireFlags(flags, 'model', 'promptTokens');
   if (flags.trace !== undefined && !flags.simulate) throw new UsageError('--trace needs --simulate: without it nothing happens that could be traced');
-  await checkReportPaths({ policy: flags.policy, trace: flags.trace, html: flags.html });
+  const { model, policy, hardware: machine, trace, html } = flags;
+  await checkCommandPaths({ model, read: { policy, hardware: machine === 'this' ? undefined : machine }, reports: { trace, html } });
   const given = flags.policy === undefined ? undefined : await readPolicyFile(flags.policy);
   const shape = await readModelShape(flags.model);
   const hardware = await readMachine(flags.hardware, flags.gpuMemory, context);

@@ -1,26 +1,35 @@
 import { open, stat, writeFile } from 'node:fs/promises';
-import { dirname, resolve } from 'node:path';
-import { describeFileError, JobFileError, UsageError, writeFileAtomic, type RunStats } from './library.js';
+import { dirname } from 'node:path';
+import { checkDistinctFiles, describeFileError, JobFileError, modelFiles, outputFiles, writeFileAtomic, type NamedFile, type RunStats } from './library.js';
+
+/** The paths of a command; undefined where a flag is not given. */
+export interface CommandPaths {
+  /** A model's file or folder; all its files count. A name that is no path stands for none. */
+  readonly model?: string | undefined;
+  /** What else is read, by its flag. */
+  readonly read: Readonly<Record<string, string | undefined>>;
+  /** The output of a job, to which other files belong. */
+  readonly output?: string | undefined;
+  /** What is written at the end, over whatever is there, by its flag. */
+  readonly reports: Readonly<Record<string, string | undefined>>;
+}
 
 /**
- * Refuses paths that would overwrite each other, and folders that are not there, before a long run.
+ * Refuses paths that would overwrite each other or what is read, and folders that are not there, before a long run.
  * @throws UsageError, JobFileError
  */
-export async function checkReportPaths(paths: Readonly<Record<string, string | undefined>>): Promise<void> {
-  const seen = new Map<string, string>();
-  for (const [flag, path] of Object.entries(paths)) {
-    if (path === undefined) continue;
-    const stats = await stat(path).catch(() => undefined);
-    // Devices such as /dev/null may serve several purposes; two names of one file are one file.
-    if (stats !== undefined && !stats.isFile() && !stats.isDirectory()) continue;
-    const key = stats === undefined ? resolve(path) : `${stats.dev}:${stats.ino}`;
-    const other = seen.get(key);
-    if (other !== undefined) throw new UsageError(`--${other} and --${flag} name the same file: ${path}`);
-    seen.set(key, flag);
-    if (flag === 'stats' || flag === 'trace' || flag === 'html') {
-      await checkWritable(path);
-    }
-  }
+export async function checkCommandPaths({ model, read, output, reports }: CommandPaths): Promise<void> {
+  await checkDistinctFiles([
+    ...named(read, false),
+    ...(model === undefined ? [] : await modelFiles(model)).map((path) => ({ name: '--model', path, written: false })),
+    ...(output === undefined ? [] : outputFiles('--output', output)),
+    ...named(reports, true),
+  ]);
+  for (const path of Object.values(reports)) if (path !== undefined) await checkWritable(path);
+}
+
+function named(flags: Readonly<Record<string, string | undefined>>, written: boolean): NamedFile[] {
+  return Object.entries(flags).flatMap(([flag, path]) => (path === undefined ? [] : [{ name: `--${flag}`, path, written }]));
 }
 
 /** Refuses a path that is a folder, or in a folder that is not there. @throws JobFileError */

@@ -8,15 +8,17 @@ import { UsageError } from '../errors/UsageError.js';
 import type { RowInput } from '../Row.js';
 import { AbortGate } from './AbortGate.js';
 import { syncFolder } from '../model/files/replaceFile.js';
+import { checkJobOptions, checkRowGenerator } from './checkJobOptions.js';
 import { DoneRows } from './DoneRows.js';
 import { acquireFileLock, type FileLock } from './fileLock.js';
 import { describeFileError } from './fileErrors.js';
-import { fingerprintFirstRow, fingerprintInput, fingerprintModel } from './fingerprint.js';
+import { fingerprintFirstRow, fingerprintInput, fingerprintModel, withSettings } from './fingerprint.js';
 import { formatResult } from './formatResult.js';
 import { checkJobFiles, type JobFileOptions } from './jobFiles.js';
 import type { JobOptions, JobSummary, RowGenerator } from './JobOptions.js';
-import { checkSameJob, readRecord, recordPath, resultOptions, writeRecord, type JobRecord } from './jobRecord.js';
+import { checkSameJob, readRecord, resultOptions, writeRecord, type JobRecord } from './jobRecord.js';
 import { JobRows } from './JobRows.js';
+import { lockPath, recordPath, retryPath } from './outputFiles.js';
 import { readRows } from './readRows.js';
 import type { RowSink } from './RowSink.js';
 import { RowWriter } from './RowWriter.js';
@@ -65,14 +67,15 @@ export class Job implements AsyncDisposable {
   }
 
   /**
-   * @throws UsageError: the output exists, is in use, or was begun by a different run
+   * @throws UsageError: an option is wrong; the output exists, is in use, or was begun by a different run; a file would be lost
    * @throws JobFileError: a file cannot be read or written, or the output holds something else than results
    */
   static async open(options: JobOptions): Promise<Job> {
+    checkJobOptions(options);
     const { input, output } = options;
     const paths: JobFileOptions = {
       ...(typeof input === 'string' ? { input } : {}),
-      ...(typeof output === 'string' ? { output } : {}),
+      ...(typeof output === 'string' ? { output, modelFiles: await withSettings(options.modelFiles ?? []) } : {}),
       resume: options.resume ?? false,
       retryErrors: options.retryErrors ?? false,
       overwrite: options.overwrite ?? false,
@@ -92,7 +95,7 @@ export class Job implements AsyncDisposable {
       }),
       input: whole?.input ?? fingerprintFirstRow(undefined),
     };
-    const lock = acquireFileLock(`${output}.lock`, output);
+    const lock = acquireFileLock(lockPath(output), output);
     try {
       // Again, as another process may have been at work until we had the lock.
       const state = await checkJobFiles(paths);
@@ -111,6 +114,7 @@ export class Job implements AsyncDisposable {
    * and whatever the engine throws. What was finished is written and intact in each case, once the job is closed.
    */
   async run(engine: RowGenerator): Promise<JobSummary> {
+    checkRowGenerator(engine);
     if (this.#started) throw new UsageError('a job runs once; open another one to go on');
     this.#started = true;
     const signal = this.options.generate?.signal;
@@ -122,8 +126,7 @@ export class Job implements AsyncDisposable {
     let failed = 0;
     try {
       for await (const result of engine.generate(source.send(this.#readInput(), gate), this.options.generate)) {
-        source.receive(result);
-        const formatted = formatResult(result);
+        const formatted = formatResult(source.receive(result));
         await this.#sink?.write(formatted.line);
         done += 1;
         if (formatted.failed) failed += 1;
@@ -199,7 +202,7 @@ async function readEarlierRun(output: string, now: JobRecord, retryErrors: boole
 async function beginFile(file: OutputFile, input: JobRecord['input'], retryErrors: boolean): Promise<RowSink> {
   const { path, earlier } = file;
   const record: JobRecord = { ...file.record, input };
-  const temporary = `${path}.retry.tmp`;
+  const temporary = retryPath(path);
   await rm(temporary, { force: true });
   if (earlier === undefined) {
     // In this order, so that no crash leaves the record of one run beside the rows of another.

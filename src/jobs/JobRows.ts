@@ -1,19 +1,23 @@
+import { found } from '../arguments/found.js';
+import { IdSet } from '../collections/IdSet.js';
 import { TaskError } from '../errors/TaskError.js';
 import { UsageError } from '../errors/UsageError.js';
 import type { RowInput, RowResult } from '../Row.js';
+import { duplicateId } from '../rows/duplicateId.js';
+import { failedResult } from '../rows/failedResult.js';
+import { readableRow } from '../rows/readableRow.js';
 import type { AbortGate } from './AbortGate.js';
 import type { DoneRows } from './DoneRows.js';
-import { IdSet } from '../collections/IdSet.js';
-import { badRow } from './parseRow.js';
 
 /**
  * The rows of a job on their way to the engine and back. Rows that are done are left out; the others keep their index in the input.
- * Holds the ids of all rows (see IdSet) and those of the rows that are in the engine.
+ * Holds the ids of all rows that were given one (see IdSet) and those of the rows that are in the engine. An id that nobody gave is a row's number and may be
+ * another row's too; `index` is what tells rows apart.
  */
 export class JobRows {
   readonly #ids = new IdSet();
-  /** Ids of the rows that went to the engine and have no result, by index. */
-  readonly #inEngine = new Map<number, string | number>();
+  /** The rows that went to the engine and have no result, by index. */
+  readonly #inEngine = new Map<number, { readonly id: string | number; readonly duplicate: boolean }>();
   #rows = 0;
   /** Rows that were done before. */
   #kept = 0;
@@ -48,7 +52,7 @@ export class JobRows {
       for (;;) {
         const step = await gate.wait(Promise.resolve(iterator.next()));
         ended = step.done === true;
-        const given = step.done === true ? undefined : step.value;
+        const given = step.done === true ? undefined : readableRow(step.value);
         if (this.#rows === 0) await this.onFirst(given);
         if (given === undefined) break;
         const row = this.#next(given);
@@ -67,12 +71,17 @@ export class JobRows {
     }
   }
 
-  /** @throws TaskError for a result that answers no row */
-  receive(result: RowResult): void {
-    if (this.#inEngine.get(result.index) !== result.id) {
-      throw new TaskError('job', `the engine answered row ${result.index} with id ${JSON.stringify(result.id)}, which it does not have`);
+  /**
+   * @returns the result to write: whatever the engine does with a row whose id an earlier one has, it is an error
+   * @throws TaskError for a result that answers no row
+   */
+  receive(result: RowResult): RowResult {
+    const row = this.#inEngine.get(result.index);
+    if (row === undefined || row.id !== result.id) {
+      throw new TaskError('job', `the engine answered row ${result.index} with id ${found(result.id)}, which it does not have`);
     }
     this.#inEngine.delete(result.index);
+    return row.duplicate && result.error === undefined ? failedResult(result, duplicateId(row.id), result.row) : result;
   }
 
   /** What goes to the engine for a row of the input; undefined if it is done. */
@@ -80,18 +89,16 @@ export class JobRows {
     const index = this.#rows;
     this.#rows += 1;
     const id = given.id ?? index + 1;
-    const isNew = this.#ids.add(id);
+    const duplicate = given.duplicate ?? (given.id !== undefined && !this.#ids.add(given.id));
     const state = this.done.check(index, id);
     if (state === 'done') {
       this.#kept += 1;
       return undefined;
     }
     if (state === 'other-id') {
-      throw new UsageError(`row ${index} of the input has the id ${JSON.stringify(id)}, but the output has another there; it was begun with another input`);
+      throw new UsageError(`row ${index} of the input has the id ${found(id)}, but the output has another there; it was begun with another input`);
     }
-    this.#inEngine.set(index, id);
-    if (isNew || 'error' in given) return { ...given, id, index };
-    const carry = given.carry === undefined ? {} : { carry: given.carry };
-    return { ...badRow(id, 'duplicate-id', `id: found ${JSON.stringify(id)}, which an earlier row has`), index, ...carry };
+    this.#inEngine.set(index, { id, duplicate });
+    return { ...given, id, index, duplicate };
   }
 }

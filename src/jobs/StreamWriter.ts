@@ -31,7 +31,7 @@ export class StreamWriter implements RowSink {
 
   async write(line: string): Promise<void> {
     this.#check();
-    if (!this.stream.write(line)) {
+    if (!this.#send(line)) {
       await new Promise<void>((resolve) => {
         this.#wake = resolve;
       });
@@ -48,7 +48,7 @@ export class StreamWriter implements RowSink {
     } else {
       // The callback of an empty write comes after everything before it, and an 'error' event right after a failed callback.
       await new Promise<void>((resolve) => {
-        this.stream.write('', () => resolve());
+        this.#send('', resolve);
       });
       await new Promise<void>((resolve) => {
         setImmediate(resolve);
@@ -59,6 +59,17 @@ export class StreamWriter implements RowSink {
     this.stream.off('error', this.#onError);
     this.stream.off('drain', this.#onReady);
     this.stream.off('close', this.#onReady);
+  }
+
+  /** Whether the stream takes more. One that throws instead of failing as streams do has failed, too: its callbacks will not come. */
+  #send(line: string, done?: () => void): boolean {
+    try {
+      return this.stream.write(line, () => done?.());
+    } catch (error) {
+      this.#onError(error);
+      done?.();
+      return true;
+    }
   }
 
   #check(): void {

@@ -4,6 +4,9 @@ export function fileErrorCode(error: unknown): string | undefined {
   return typeof code === 'string' ? code : undefined;
 }
 
+/** The remedy for an output that cannot be gone on with, for users of the command line and of the library. */
+export const BEGIN_ANEW = '--overwrite (in code, `overwrite: true`) begins anew';
+
 const REASONS: Readonly<Record<string, string>> = {
   ENOENT: 'no such file or folder',
   EACCES: 'permission denied',

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { linkSync, readFileSync, readlinkSync, renameSync, statSync, unlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { closeSync, linkSync, openSync, readFileSync, readlinkSync, readSync, renameSync, statSync, unlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
+import { found } from '../arguments/found.js';
 import { JobFileError } from '../errors/JobFileError.js';
 import { UsageError } from '../errors/UsageError.js';
 import { describeFileError, fileErrorCode } from './fileErrors.js';
@@ -9,6 +10,8 @@ import { describeFileError, fileErrorCode } from './fileErrors.js';
 const HEARTBEAT_SECONDS = 10;
 /** A lock of a process that cannot be seen from here is stale after this. */
 const STALE_SECONDS = 60;
+/** A lock is shorter than this. */
+const MOST_LOCK_BYTES = 4096;
 
 interface LockHolder {
   readonly pid: number;
@@ -25,9 +28,9 @@ export interface FileLock {
 }
 
 /**
- * Locks by creating `path` exclusively. The lock of a process that has ended is taken over.
+ * Locks by creating `path` exclusively. The lock of a process that has ended is taken over; a file that is no lock of ours is left alone.
  * @param what what is locked, for the message
- * @throws UsageError when another process holds it; JobFileError when the file cannot be made
+ * @throws UsageError when another process holds it, or the file is somebody else's; JobFileError when it cannot be made or read
  */
 export function acquireFileLock(path: string, what: string): FileLock {
   const self: LockHolder = { pid: process.pid, machine: machineName(), started: startOf(process.pid) ?? '', nonce: randomBytes(8).toString('hex') };
@@ -40,13 +43,15 @@ export function acquireFileLock(path: string, what: string): FileLock {
         throw new JobFileError(path, `cannot be made: ${describeFileError(error)}`, { cause: error });
       }
     }
-    const content = readIfThere(path);
+    const content = readLock(path);
     if (content === undefined) continue;
     const holder = parseHolder(content);
+    if (holder === undefined) {
+      throw new UsageError(`${path}: found ${found(content)}, expected no file or the lock of a Spillway job, as the one of ${what} goes there; remove the file if nothing needs it, or give another output`);
+    }
     if (!isStale(path, holder)) {
-      const who = holder === undefined ? 'another process' : `process ${holder.pid}`;
       throw new UsageError(
-        `${what} is in use by ${who}; wait for it to end (if it ran on another machine or in another container and was killed, ` +
+        `${what} is in use by process ${holder.pid}; wait for it to end (if it ran on another machine or in another container and was killed, ` +
           `the lock ${path} lapses ${STALE_SECONDS} seconds after)`,
       );
     }
@@ -89,8 +94,8 @@ function heldLock(path: string, self: LockHolder): FileLock {
   };
 }
 
-function isStale(path: string, holder: LockHolder | undefined): boolean {
-  if (holder !== undefined && holder.machine === machineName()) {
+function isStale(path: string, holder: LockHolder): boolean {
+  if (holder.machine === machineName()) {
     const started = startOf(holder.pid);
     return !isAlive(holder.pid) || (started !== undefined && holder.started !== '' && started !== holder.started);
   }
@@ -127,6 +132,22 @@ function parseHolder(content: string): LockHolder | undefined {
       : undefined;
   } catch {
     return undefined;
+  }
+}
+
+/** The beginning of what stands at `path`; it may be any file. Undefined if there is none. @throws JobFileError */
+function readLock(path: string): string | undefined {
+  try {
+    const file = openSync(path, 'r');
+    try {
+      const buffer = Buffer.alloc(MOST_LOCK_BYTES);
+      return buffer.toString('utf8', 0, readSync(file, buffer));
+    } finally {
+      closeSync(file);
+    }
+  } catch (error) {
+    if (fileErrorCode(error) === 'ENOENT') return undefined;
+    throw new JobFileError(path, `cannot be read: ${describeFileError(error)}`, { cause: error });
   }
 }
 

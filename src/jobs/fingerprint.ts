@@ -3,15 +3,10 @@ import { open, readdir } from 'node:fs/promises';
 import { createReadStream } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { JobFileError } from '../errors/JobFileError.js';
+import { MODEL_SETTINGS } from '../model/modelFiles.js';
 import type { RowInput } from '../Row.js';
 import { describeFileError } from './fileErrors.js';
 import { isBlank, readLines } from './readLines.js';
-
-/** What decides a row's result besides the weights, in a model's folder. */
-const MODEL_SETTINGS: ReadonlySet<string> = new Set([
-  'config.json', 'generation_config.json', 'tokenizer.json', 'tokenizer_config.json', 'special_tokens_map.json', 'added_tokens.json',
-  'chat_template.jinja', 'chat_template.json',
-]);
 
 /** Files up to this size are hashed whole. */
 const WHOLE_BYTES = 64 * 2 ** 20;
@@ -37,15 +32,20 @@ export type InputFingerprint =
  * @throws JobFileError when one cannot be read
  */
 export async function fingerprintModel(files: readonly string[]): Promise<FileFingerprint[]> {
+  const prints: FileFingerprint[] = [];
+  for (const file of await withSettings(files)) prints.push(await fingerprintFile(file));
+  return prints;
+}
+
+/** The files of a model's weights and, of a folder's model, the settings beside them, sorted. @throws JobFileError when a folder cannot be read */
+export async function withSettings(files: readonly string[]): Promise<string[]> {
   const all = new Set(files);
   for (const folder of new Set(files.filter((file) => file.endsWith('.safetensors')).map(dirname))) {
     for (const name of await listFolder(folder)) {
       if (MODEL_SETTINGS.has(name)) all.add(join(folder, name));
     }
   }
-  const prints: FileFingerprint[] = [];
-  for (const file of [...all].sort()) prints.push(await fingerprintFile(file));
-  return prints;
+  return [...all].sort();
 }
 
 async function fingerprintFile(path: string): Promise<FileFingerprint> {
@@ -97,14 +97,16 @@ export function fingerprintFirstRow(row: RowInput | undefined): InputFingerprint
   return { kind: 'stream', firstRow: row === undefined ? null : createHash('sha256').update(stringify(row)).digest('hex') };
 }
 
-/** A row may carry what JSON cannot write (deep nesting, a bigint); its own fields always can be. */
-function stringify(row: RowInput): string {
-  const { carry, ...own } = row;
-  try {
-    return JSON.stringify({ ...own, carry });
-  } catch {
-    return JSON.stringify(own);
+/** A row may hold what JSON cannot write (deep nesting, a bigint); then its id has to do, or that it has none. */
+function stringify({ duplicate: _duplicate, carry, ...own }: RowInput): string {
+  for (const part of [{ ...own, carry }, own]) {
+    try {
+      return JSON.stringify(part);
+    } catch {
+      // The next part says less, and is still the same for the same row.
+    }
   }
+  return JSON.stringify({ id: own.id });
 }
 
 async function listFolder(folder: string): Promise<string[]> {

@@ -1,15 +1,20 @@
 import { access, constants, stat } from 'node:fs/promises';
 import type { Stats } from 'node:fs';
 import { dirname } from 'node:path';
+import { checkObject } from '../arguments/objectArgument.js';
 import { JobFileError } from '../errors/JobFileError.js';
 import { UsageError } from '../errors/UsageError.js';
+import { checkDistinctFiles } from './distinctFiles.js';
 import { describeFileError, fileErrorCode } from './fileErrors.js';
+import { checkSidecars, outputFiles } from './outputFiles.js';
 
 export interface JobFileOptions {
   /** The input's path, where it has one. */
   readonly input?: string;
   /** The output's path, where it has one. */
   readonly output?: string;
+  /** Files of the model, none of which may be overwritten. */
+  readonly modelFiles?: readonly string[];
   readonly resume?: boolean;
   readonly retryErrors?: boolean;
   readonly overwrite?: boolean;
@@ -25,10 +30,11 @@ export interface JobFileState {
 /**
  * Checks, without writing anything, that a job could begin with these files. `Job.open` does it too; a caller that has slow work to do
  * before (loading a model) may ask earlier.
- * @throws UsageError for options that do not go together and for an output that would be lost; JobFileError for a file that is missing
+ * @throws UsageError for options that do not go together and for a file that would be lost; JobFileError for a file that is missing
  */
 export async function checkJobFiles(options: JobFileOptions): Promise<JobFileState> {
-  const { input, output, resume = false, retryErrors = false, overwrite = false } = options;
+  checkObject('options', options);
+  const { input, output, modelFiles = [], resume = false, retryErrors = false, overwrite = false } = options;
   if (retryErrors && !resume) throw new UsageError('--retry-errors goes with --resume: it redoes the error rows of an output that exists');
   if (resume && overwrite) throw new UsageError('--resume and --overwrite contradict each other: go on with the output, or begin anew?');
 
@@ -40,9 +46,16 @@ export async function checkJobFiles(options: JobFileOptions): Promise<JobFileSta
       throw new JobFileError(input, `cannot be read: ${describeFileError(error)}`, { cause: error });
     });
   }
+  if (output !== undefined) {
+    await checkDistinctFiles([
+      ...(input === undefined ? [] : [{ name: 'input', path: input, written: false }]),
+      ...modelFiles.map((path) => ({ name: 'the model', path, written: false })),
+      ...outputFiles('output', output),
+    ]);
+  }
   return {
     input: inputStats === undefined ? 'none' : inputStats.isFile() ? 'regular' : 'special',
-    output: output === undefined ? checkNoOutput(resume) : await checkOutput(output, inputStats, resume, overwrite),
+    output: output === undefined ? checkNoOutput(resume) : await checkOutput(output, resume, overwrite),
   };
 }
 
@@ -51,11 +64,12 @@ function checkNoOutput(resume: boolean): 'none' {
   return 'none';
 }
 
-async function checkOutput(path: string, input: Stats | undefined, resume: boolean, overwrite: boolean): Promise<JobFileState['output']> {
+async function checkOutput(path: string, resume: boolean, overwrite: boolean): Promise<JobFileState['output']> {
   const stats = await statOf(path);
   if (stats === undefined) {
     const folder = await statOf(dirname(path));
     if (folder?.isDirectory() !== true) throw new JobFileError(path, `cannot be written: there is no folder ${dirname(path)}`);
+    await checkSidecars(path);
     return 'absent';
   }
   if (stats.isDirectory()) throw new JobFileError(path, 'cannot be written: it is a folder, expected a file');
@@ -63,12 +77,10 @@ async function checkOutput(path: string, input: Stats | undefined, resume: boole
     if (resume) throw new UsageError(`--resume needs a regular file as output: ${path} cannot be read again`);
     return 'special';
   }
-  if (input !== undefined && input.dev === stats.dev && input.ino === stats.ino) {
-    throw new UsageError(`${path} is both input and output; give another output`);
-  }
   if (!resume && !overwrite) {
     throw new UsageError(`${path} exists; --resume goes on with it, --overwrite begins anew`);
   }
+  await checkSidecars(path);
   return 'regular';
 }
 

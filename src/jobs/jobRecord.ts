@@ -1,10 +1,12 @@
 import { readFile } from 'node:fs/promises';
 import { JobFileError } from '../errors/JobFileError.js';
 import { UsageError } from '../errors/UsageError.js';
+import { listMissing } from '../model/files/listMissing.js';
 import type { GenerateOptions } from '../Row.js';
 import { writeFileAtomic } from './atomicFile.js';
-import { describeFileError, fileErrorCode } from './fileErrors.js';
+import { BEGIN_ANEW, describeFileError, fileErrorCode } from './fileErrors.js';
 import type { FileFingerprint, InputFingerprint } from './fingerprint.js';
+import { recordPath } from './outputFiles.js';
 import { isJsonObject } from './parseRow.js';
 
 /** The sidecar file of an output: what the run that began it was. A resumed run must be the same. */
@@ -15,10 +17,6 @@ export interface JobRecord {
   /** Everything that decides what is written for a row; defaults filled in. */
   readonly options: Readonly<Record<string, unknown>>;
   readonly input: InputFingerprint;
-}
-
-export function recordPath(output: string): string {
-  return `${output}.job.json`;
 }
 
 /** The options that decide a row's result, with their defaults, so that a default given explicitly makes no difference. */
@@ -43,23 +41,37 @@ export async function writeRecord(output: string, record: JobRecord): Promise<vo
   await writeFileAtomic(recordPath(output), `${JSON.stringify(record, undefined, 2)}\n`);
 }
 
-/** @returns undefined if there is none. @throws JobFileError if it cannot be read or is none of ours */
+/** @returns undefined if there is none. @throws JobFileError if it cannot be read or is damaged */
 export async function readRecord(output: string): Promise<JobRecord | undefined> {
   const path = recordPath(output);
-  let value: unknown;
+  let text: string;
   try {
-    value = JSON.parse(await readFile(path, 'utf8'));
+    text = await readFile(path, 'utf8');
   } catch (error) {
     if (fileErrorCode(error) === 'ENOENT') return undefined;
     throw new JobFileError(path, `cannot be read: ${describeFileError(error)}`, { cause: error });
   }
+  const value = parseJson(text);
   if (
     !isJsonObject(value) || value['format'] !== 'spillway-job' || value['version'] !== 1 ||
-    !Array.isArray(value['model']) || !isJsonObject(value['options']) || !isJsonObject(value['input'])
+    !isList(value['model']) || !value['model'].every((file) => isJsonObject(file) && typeof file['name'] === 'string') ||
+    !isJsonObject(value['options']) || !isJsonObject(value['input'])
   ) {
-    throw new JobFileError(path, 'found something else than the record of a job, expected {"format":"spillway-job","version":1,…}');
+    throw new JobFileError(path, `found something else than the record of a job, expected {"format":"spillway-job","version":1,…}; ${BEGIN_ANEW}`);
   }
   return value as unknown as JobRecord;
+}
+
+function isList(value: unknown): value is readonly unknown[] {
+  return Array.isArray(value);
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }
 
 /**
@@ -69,11 +81,7 @@ export async function readRecord(output: string): Promise<JobRecord | undefined>
  */
 export function checkSameJob(output: string, before: JobRecord, now: JobRecord, input = true): void {
   const differences: string[] = [];
-  const modelNow = new Map(now.model.map((file) => [file.name, file]));
-  const modelBefore = new Map(before.model.map((file) => [file.name, file]));
-  for (const name of new Set([...modelBefore.keys(), ...modelNow.keys()])) {
-    if (!same(modelBefore.get(name), modelNow.get(name))) differences.push(`the model (${name})`);
-  }
+  if (!same(before.model, now.model)) differences.push(`the model ${describeModels(before.model, now.model)}`);
   for (const name of new Set([...Object.keys(before.options), ...Object.keys(now.options)])) {
     const [was, is] = [before.options[name], now.options[name]];
     if (!same(was, is)) differences.push(`${name} (was ${JSON.stringify(was) ?? 'not set'}, is ${JSON.stringify(is) ?? 'not set'})`);
@@ -82,9 +90,16 @@ export function checkSameJob(output: string, before: JobRecord, now: JobRecord, 
   if (differences.length > 0) {
     throw new UsageError(
       `${output}: cannot be resumed, as this run differs from the one that began it in ${differences.join(', ')}; ` +
-        'give what was given then, or another output, or --overwrite to begin anew',
+        `give what was given then, or another output; ${BEGIN_ANEW}`,
     );
   }
+}
+
+/** `(was a.gguf, is b.gguf)`; of the same names, those whose contents differ. */
+function describeModels(was: readonly FileFingerprint[], is: readonly FileFingerprint[]): string {
+  const names = (files: readonly FileFingerprint[]): string => (files.length === 0 ? 'not given' : listMissing(files.map(({ name }) => name)));
+  if (names(was) !== names(is)) return `(was ${names(was)}, is ${names(is)})`;
+  return `(${names(is.filter((file, at) => !same(file, was[at])))}) by its contents`;
 }
 
 function describeInputs(was: InputFingerprint, is: InputFingerprint): string {

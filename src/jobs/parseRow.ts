@@ -1,6 +1,7 @@
-import type { RowErrorCode } from '../errors/RowError.js';
+import { RowError, type RowErrorCode } from '../errors/RowError.js';
 import type { ChatMessage } from '../model/Tokenizer.js';
 import type { BadRow, Row, RowInput } from '../Row.js';
+import { promptField } from '../rows/promptField.js';
 
 /** A JSON object as parsed. `__proto__` in it is an ordinary own field; nothing here copies fields by assignment. */
 export type JsonObject = Readonly<Record<string, unknown>>;
@@ -9,34 +10,26 @@ const PROMPTS = ['prompt', 'messages', 'tokens'] as const;
 const NUMBERS = ['maxNewTokens', 'temperature', 'topP', 'topK', 'minP', 'repetitionPenalty', 'seed'] as const;
 const KNOWN: ReadonlySet<string> = new Set(['id', ...PROMPTS, ...NUMBERS, 'stop']);
 
-/** Thrown inside this file only. */
-class FieldProblem extends Error {
-  constructor(
-    readonly code: RowErrorCode,
-    message: string,
-  ) {
-    super(message);
-  }
-}
-
 /**
  * Reads a row out of a parsed line. Checks types only; the engine checks ranges. A field that is null counts as absent, as tables
  * exported to JSON write it.
- * @param line the line's number from 1: the id of a row that has none
+ * @param line the line's number from 1: the id of a row that has none, which another row may be given (`duplicate` is false)
  */
 export function parseRow(value: unknown, line: number, carryFields: boolean): RowInput {
   if (!isJsonObject(value)) {
-    return badRow(line, 'invalid-row', `found ${describe(value)}, expected an object with one of prompt, messages and tokens`);
+    return lineWithoutRow(line, 'invalid-row', `found ${describe(value)}, expected an object with one of prompt, messages and tokens`);
   }
   const others = carryFields ? Object.entries(value).filter(([name]) => !KNOWN.has(name)) : [];
   const carry = others.length > 0 ? { carry: Object.fromEntries(others) } : {};
   let id: string | number = line;
+  let numbered: Pick<Row, 'duplicate'> = { duplicate: false };
   try {
-    id = readId(value['id'], line);
-    return { id, ...readPrompt(value), ...readNumbers(value), ...readStop(value['stop']), ...carry };
+    const given = readId(value['id']);
+    if (given !== undefined) [id, numbered] = [given, {}];
+    return { id, ...numbered, ...readPrompt(value), ...readNumbers(value), ...readStop(value['stop']), ...carry };
   } catch (error) {
-    if (!(error instanceof FieldProblem)) throw error;
-    return { ...badRow(id, error.code, error.message), ...carry };
+    if (!(error instanceof RowError)) throw error;
+    return { ...badRow(id, error.rowCode, error.message), ...numbered, ...carry };
   }
 }
 
@@ -44,33 +37,34 @@ export function badRow(id: string | number, code: RowErrorCode, message: string)
   return { id, error: { code, message } };
 }
 
+/** A line that is no row: nobody gave it an id. */
+export function lineWithoutRow(line: number, code: RowErrorCode, message: string): BadRow {
+  return { ...badRow(line, code, message), duplicate: false };
+}
+
 export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** @throws FieldProblem */
-function readId(value: unknown, line: number): string | number {
-  if (isAbsent(value)) return line;
+/** @throws RowError */
+function readId(value: unknown): string | number | undefined {
+  if (isAbsent(value)) return undefined;
   if (typeof value === 'string') return value;
   if (typeof value !== 'number') throw wrongType('id', value, 'a string or a number');
   if (!Number.isFinite(value) || (Number.isInteger(value) && !Number.isSafeInteger(value))) {
-    throw new FieldProblem('invalid-row', 'id: found a number that loses digits when it is read; write it as a string');
+    throw new RowError('invalid-row', 'id: found a number that loses digits when it is read; write it as a string');
   }
   return value;
 }
 
 function readPrompt(row: JsonObject): Pick<Row, 'prompt' | 'messages' | 'tokens'> {
-  const given = PROMPTS.filter((name) => !isAbsent(row[name]));
-  if (given.length !== 1) {
-    const found = given.length === 0 ? 'none of them' : given.join(' and ');
-    throw new FieldProblem('no-prompt', `found ${found}, expected exactly one of prompt, messages and tokens`);
-  }
   const { prompt, messages, tokens } = row;
-  if (!isAbsent(prompt)) {
+  const field = promptField(row);
+  if (field === 'prompt') {
     if (typeof prompt !== 'string') throw wrongType('prompt', prompt, 'a string');
     return { prompt };
   }
-  if (!isAbsent(messages)) {
+  if (field === 'messages') {
     if (!Array.isArray(messages)) throw wrongType('messages', messages, 'an array of {role, content}');
     return { messages: messages.map(readMessage) };
   }
@@ -116,8 +110,8 @@ function isAbsent(value: unknown): value is undefined | null {
   return value === undefined || value === null;
 }
 
-function wrongType(field: string, found: unknown, expected: string): FieldProblem {
-  return new FieldProblem('invalid-row', `${field}: found ${describe(found)}, expected ${expected}`);
+function wrongType(field: string, found: unknown, expected: string): RowError {
+  return new RowError('invalid-row', `${field}: found ${describe(found)}, expected ${expected}`);
 }
 
 /** What a value is, shortly: rows may be megabytes long and errors must not be. */

@@ -1,11 +1,15 @@
 import { isUtf8 } from 'node:buffer';
 import { createReadStream } from 'node:fs';
+import { checkBoolean, checkOneOf, checkWhole } from '../arguments/checks.js';
+import { found } from '../arguments/found.js';
+import { checkObject } from '../arguments/objectArgument.js';
 import { JobFileError } from '../errors/JobFileError.js';
 import type { RowErrorCode } from '../errors/RowError.js';
+import { UsageError } from '../errors/UsageError.js';
 import type { RowInput } from '../Row.js';
 import { formatBytes } from '../units.js';
 import { describeFileError } from './fileErrors.js';
-import { badRow, parseRow } from './parseRow.js';
+import { lineWithoutRow, parseRow } from './parseRow.js';
 import { isBlank, readLines } from './readLines.js';
 
 /** A path, or bytes: a Node Readable, a web ReadableStream, any async iterable of chunks. */
@@ -22,33 +26,58 @@ export interface ReadRowsOptions {
   readonly name?: string;
 }
 
+const OPTIONS: readonly (keyof ReadRowsOptions)[] = ['format', 'carryFields', 'maxLineBytes', 'name'];
+
 export const MAX_LINE_BYTES = 64 * 2 ** 20;
 
 /**
  * Rows from a file or stream of lines, one at a time: holds one line and one chunk, whatever the input's length.
- * Blank lines are skipped; a row without an id gets its line's number from 1. A line that is no row becomes a `BadRow` with the
+ * Blank lines are skipped; a row without an id gets its line's number from 1, and `duplicate` is false: nobody gave it, so it may be another row's too. A line that is no row becomes a `BadRow` with the
  * reason, never an exception.
- * @throws JobFileError when the source cannot be read
+ * @throws UsageError at once for a wrong argument; JobFileError, while it is iterated, when the source cannot be read
  */
-export async function* readRows(source: ByteSource, options: ReadRowsOptions = {}): AsyncGenerator<RowInput, void, undefined> {
+export function readRows(source: ByteSource, options: ReadRowsOptions = {}): AsyncGenerator<RowInput, void, undefined> {
+  checkObject('options', options, OPTIONS);
   const { format = 'jsonl', carryFields = false, maxLineBytes = MAX_LINE_BYTES } = options;
-  for await (const { number, bytes } of openLines(source, maxLineBytes, options.name)) {
+  checkOneOf('format', format, ['jsonl', 'text']);
+  checkBoolean('carryFields', carryFields);
+  return rowsOf(openLines(source, maxLineBytes, options.name), format, carryFields, maxLineBytes);
+}
+
+async function* rowsOf(lines: ReturnType<typeof readLines>, format: 'jsonl' | 'text', carryFields: boolean, maxLineBytes: number): AsyncGenerator<RowInput, void, undefined> {
+  for await (const { number, bytes } of lines) {
     if (bytes === undefined) {
-      yield badRow(number, 'too-long', `line ${number}: found more than ${formatBytes(maxLineBytes)}, expected at most that`);
+      yield lineWithoutRow(number, 'too-long', `line ${number}: found more than ${formatBytes(maxLineBytes)}, expected at most that`);
     } else if (!isBlank(bytes)) {
       const text = isUtf8(bytes) ? bytes.toString('utf8') : undefined;
       if (text === undefined) {
         const code: RowErrorCode = format === 'text' ? 'invalid-row' : 'invalid-json';
-        yield badRow(number, code, `line ${number}: found bytes that are no UTF-8, expected UTF-8`);
+        yield lineWithoutRow(number, code, `line ${number}: found bytes that are no UTF-8, expected UTF-8`);
       } else {
-        yield format === 'text' ? { id: number, prompt: text } : parseLine(text, number, carryFields);
+        yield format === 'text' ? { id: number, duplicate: false, prompt: text } : parseLine(text, number, carryFields);
       }
     }
   }
 }
 
-/** The lines of a source, with its failures as JobFileError. */
-export async function* openLines(source: ByteSource, maxLineBytes: number, name?: string): ReturnType<typeof readLines> {
+/**
+ * The lines of a source, with its failures as JobFileError.
+ * @param maxLineBytes of a longer line nothing is held; from 1
+ * @param name what errors call the source; default: the path, or `input`
+ * @throws UsageError at once for a wrong argument
+ */
+export function openLines(source: ByteSource, maxLineBytes: number, name?: string): ReturnType<typeof readLines> {
+  if (typeof source !== 'string' && !isIterable(source)) throw new UsageError(`source: found ${found(source)}, expected a file's path or an iterable of bytes`);
+  checkWhole('maxLineBytes', maxLineBytes, 1);
+  if (name !== undefined && typeof name !== 'string') throw new UsageError(`name: found ${found(name)}, expected a string`);
+  return linesOf(source, maxLineBytes, name);
+}
+
+function isIterable(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && (Symbol.asyncIterator in value || Symbol.iterator in value);
+}
+
+async function* linesOf(source: ByteSource, maxLineBytes: number, name: string | undefined): ReturnType<typeof readLines> {
   const file = name ?? (typeof source === 'string' ? source : 'input');
   try {
     yield* readLines(typeof source === 'string' ? createReadStream(source, { highWaterMark: 256 * 1024 }) : source, maxLineBytes);
@@ -63,7 +92,7 @@ function parseLine(text: string, number: number, carryFields: boolean): RowInput
     value = JSON.parse(text);
   } catch (error) {
     // V8's message quotes a piece of the text, so it stays short; a stack overflow on deep nesting ends here too.
-    return badRow(number, 'invalid-json', `line ${number}: ${error instanceof Error ? error.message : String(error)}`);
+    return lineWithoutRow(number, 'invalid-json', `line ${number}: ${error instanceof Error ? error.message : String(error)}`);
   }
   return parseRow(value, number, carryFields);
 }

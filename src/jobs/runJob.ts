@@ -1,3 +1,5 @@
+import { checkObject } from '../arguments/objectArgument.js';
+import { checkRowGenerator } from './checkJobOptions.js';
 import type { JobOptions, JobSummary, RowGenerator } from './JobOptions.js';
 import { Job } from './Job.js';
 
@@ -13,8 +15,11 @@ export interface RunJobOptions extends JobOptions {
  * @example
  * await runJob({ engine, input: 'prompts.jsonl', output: 'answers.jsonl', resume: true, generate: { maxNewTokens: 64 } });
  */
-export async function runJob({ engine, ...options }: RunJobOptions): Promise<JobSummary> {
-  const job = await Job.open({ ...(engine.source === undefined ? {} : { modelFiles: engine.source.files }), ...options });
+export async function runJob(options: RunJobOptions): Promise<JobSummary> {
+  checkObject('options', options);
+  const { engine, ...jobOptions } = options;
+  checkRowGenerator(engine);
+  const job = await Job.open({ ...(engine.source === undefined ? {} : { modelFiles: engine.source.files }), ...jobOptions });
   let summary: JobSummary;
   try {
     summary = await job.run(engine);

@@ -3,7 +3,7 @@ import { open, rename, rm } from 'node:fs/promises';
 import { JobFileError } from '../errors/JobFileError.js';
 import { syncFolder } from '../model/files/replaceFile.js';
 import { DoneRows } from './DoneRows.js';
-import { describeFileError } from './fileErrors.js';
+import { BEGIN_ANEW, describeFileError } from './fileErrors.js';
 import { IntegerSet } from '../collections/IntegerSet.js';
 import { isJsonObject } from './parseRow.js';
 import { readLines } from './readLines.js';
@@ -43,7 +43,7 @@ export async function scanOutput(path: string, retryErrors: boolean): Promise<Sc
   for await (const line of outputLines(path)) {
     const again = line.failed && retryErrors;
     if (!(again ? retried.add(line.index) : done.add(line.index, line.id))) {
-      throw new JobFileError(path, `line ${line.number}: index ${line.index} stands twice, expected each row once`);
+      throw new JobFileError(path, `line ${line.number}: index ${line.index} stands twice, expected each row once; ${BEGIN_ANEW}`);
     }
     if (line.failed) failed += 1;
     bytes = line.end;
@@ -97,7 +97,7 @@ async function* outputLines(path: string): AsyncGenerator<ScannedLine & { number
       if (!terminated) return;
       const result = bytes === undefined ? undefined : parseResult(bytes.toString('utf8'));
       if (bytes === undefined || result === undefined) {
-        throw new JobFileError(path, `line ${number}: found something else than a result, expected a row of output with id, index and finishReason`);
+        throw new JobFileError(path, `line ${number}: found something else than a result, expected a row of output with id, index and finishReason; mend the line, or ${BEGIN_ANEW}`);
       }
       yield { ...result, number, bytes, end };
     }

@@ -53,8 +53,10 @@ describe('profile', () => {
   test('an interrupt ends it, and nothing is kept', async () => {
     const child = startCli(['profile', '--disk-size', '0', '--progress', 'on', '--output', path('late.json')], { XDG_CACHE_HOME: path('unused') });
     child.stderr?.once('data', () => child.kill('SIGINT'));
-    const { code, stdout } = await resultOf(child);
+    const { code, stdout, stderr } = await resultOf(child);
     expect({ code, stdout }).toEqual({ code: 130, stdout: '' });
+    expect(stderr).toContain('stopping (again to stop at once)');
+    expect(stderr).not.toContain('rows');
     expect(() => readFileSync(path('late.json'))).toThrow();
     expect(() => readdirSync(path('unused/spillway/profiles'))).toThrow();
   });

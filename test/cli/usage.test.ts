@@ -1,5 +1,7 @@
-import { existsSync, readdirSync } from 'node:fs';
-import { describe, expect, test } from '@jest/globals';
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, test } from '@jest/globals';
 import { temporaryFolder, writeLines } from '../jobs/support/files.js';
 import { runCli, TINY_MODEL } from './support.js';
 
@@ -109,5 +111,57 @@ describe('wrong usage: exit 1, and nothing is read or written', () => {
   test('a model that is nowhere is exit 2, with the list of known ones', async () => {
     const { code, stderr } = await runCli(['generate', '--model', 'no-such-model', '--input', input, '--output', '-']);
     expect({ code, known: stderr.includes('smollm2-135m-instruct') }).toEqual({ code: 2, known: true });
+  });
+});
+
+describe('no flag overwrites what another reads or writes', () => {
+  const folder = (name: string, content = '{}'): string => {
+    const at = mkdtempSync(join(tmpdir(), 'spillway-paths-'));
+    folders.push(at);
+    writeFileSync(join(at, name), content);
+    return at;
+  };
+  const folders: string[] = [];
+  afterAll(() => {
+    for (const at of folders) rmSync(at, { recursive: true, force: true });
+  });
+
+  /** @returns what is said; each file of the folder is as before */
+  async function kept(at: string, args: readonly string[]): Promise<string> {
+    const contents = (): unknown => readdirSync(at).sort().map((name) => [name, readFileSync(join(at, name))]);
+    const before = contents();
+    const { code, stdout, stderr } = await runCli(args);
+    expect({ code, stdout, files: contents() }).toEqual({ code: 1, stdout: '', files: before });
+    return stderr;
+  }
+
+  test('generate: the model, policy, hardware and sidecars of the output', async () => {
+    const at = folder('m.gguf');
+    cpSync(TINY_MODEL, join(at, 'm.gguf'));
+    symlinkSync(join(at, 'm.gguf'), join(at, 'alias'));
+    for (const name of ['m-00001-of-00002.gguf', 'm-00002-of-00002.gguf', 'x.out.job.json', 'policy.json', 'hardware.json', 'config.json', 'model.safetensors']) writeFileSync(join(at, name), '{}');
+    const [model, output] = [join(at, 'm.gguf'), join(at, 'x.out')];
+    const run = (...more: string[]): Promise<string> => kept(at, ['generate', '--model', model, '--input', input, '--output', output, ...more]);
+    expect(await run('--stats', model)).toContain(`--model and --stats name the same file: ${model}`);
+    expect(await run('--trace', join(at, 'alias'))).toContain('--model and --trace name the same file');
+    expect(await run('--output', model, '--overwrite')).toContain('--model and --output name the same file');
+    expect(await run('--model', join(at, 'm-00001-of-00002.gguf'), '--stats', join(at, 'm-00002-of-00002.gguf'))).toContain('--model and --stats name the same file');
+    expect(await run('--model', at, '--output', join(at, 'config.json'), '--overwrite')).toContain('--model and --output name the same file');
+    expect(await run('--policy', join(at, 'policy.json'), '--output', join(at, 'policy.json'), '--overwrite')).toContain('--policy and --output name the same file');
+    expect(await run('--policy', join(at, 'policy.json'), '--stats', join(at, 'policy.json'))).toContain('--policy and --stats name the same file');
+    expect(await run('--hardware', join(at, 'hardware.json'), '--output', join(at, 'hardware.json'), '--overwrite')).toContain('--hardware and --output name the same file');
+    expect(await run('--stats', join(at, 'x.out.job.json'))).toContain('the record of --output and --stats name the same file');
+    expect(await run('--trace', join(at, 'x.out.lock'))).toContain('the lock of --output and --trace name the same file');
+    expect(await run('--stats', join(at, 'new'), '--trace', join(at, '.', 'new'))).toContain('--stats and --trace name the same file');
+  });
+
+  test('plan: the model, the policy and the hardware file', async () => {
+    const at = folder('c.json');
+    for (const name of ['h.json', 'p.json']) writeFileSync(join(at, name), '{}');
+    const run = (...more: string[]): Promise<string> => kept(at, ['plan', '--model', join(at, 'c.json'), '--hardware', join(at, 'h.json'), '--prompt-tokens', '8', ...more]);
+    expect(await run('--html', join(at, 'c.json'))).toContain('--model and --html name the same file');
+    expect(await run('--simulate', '--trace', join(at, 'c.json'))).toContain('--model and --trace name the same file');
+    expect(await run('--html', join(at, 'h.json'))).toContain('--hardware and --html name the same file');
+    expect(await run('--policy', join(at, 'p.json'), '--html', join(at, 'p.json'))).toContain('--policy and --html name the same file');
   });
 });

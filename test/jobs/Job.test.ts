@@ -1,4 +1,4 @@
-import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
+import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
 import { PassThrough } from 'node:stream';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
@@ -31,6 +31,11 @@ async function failure(run: Promise<unknown>): Promise<Error> {
   throw new Error('expected the job to fail');
 }
 
+/** The stub engine takes whatever a prompt is for text. */
+async function* stringPrompts(rows: AsyncIterable<RowInput>): AsyncGenerator<RowInput> {
+  for await (const row of rows) yield 'prompt' in row ? { ...row, prompt: 'as text' } : row;
+}
+
 const prompts = (count: number): RowInput[] => Array.from({ length: count }, (_, at) => ({ id: `row-${at}`, prompt: `prompt ${at}` }));
 
 describe('a job', () => {
@@ -50,11 +55,48 @@ describe('a job', () => {
     const { input, output } = files([{ id: 'a', prompt: 'x' }, { id: 2.5, prompt: 'y' }, { id: 'a', prompt: 'z', k: 1 }, { prompt: 'w' }, { id: 4, prompt: 'v' }, { id: '4', prompt: 'u' }]);
     await runJob({ engine: new StubEngine(), input, output, carryFields: true });
     const whole = readFileSync(output, 'utf8');
-    expect(readResults(output).map(({ error }) => error?.code)).toEqual([undefined, undefined, 'duplicate-id', undefined, 'duplicate-id', undefined]);
-    expect(readResults(output)[2]).toMatchObject({ id: 'a', index: 2, row: { k: 1 } });
+    // Nobody gave row 4 its id, which is the number of its line.
+    expect(readResults(output).map(({ id, error }) => [id, error?.code])).toEqual([['a', undefined], [2.5, undefined], ['a', 'duplicate-id'], [4, undefined], [4, undefined], ['4', undefined]]);
+    expect(readResults(output)[2]).toMatchObject({ id: 'a', index: 2, row: { k: 1 }, error: { message: 'id: found "a", which an earlier row has' } });
     truncateSync(output, whole.indexOf('\n') + 1);
     await runJob({ engine: new StubEngine(), input, output, carryFields: true, resume: true });
     expect(readFileSync(output, 'utf8')).toBe(whole);
+  });
+
+  test('a bad line costs no good row its result, and two rows of one id are told apart by a resumed run, wherever it was cut', async () => {
+    const { input, output } = files([{ id: 1, prompt: 'a' }, 'garbage', { id: 2, prompt: 'good' }, { id: 5, prompt: 'b' }, 'garbage', { prompt: 'c' }, { id: 6, prompt: 'd' }, { id: 2, prompt: 'again' }, { id: 2 }]);
+    await runJob({ engine: new StubEngine(), input, output });
+    const whole = readFileSync(output);
+    expect(readResults(output).map(({ id, error }) => [id, error?.code])).toEqual([
+      [1, undefined], [2, 'invalid-json'], [2, undefined], [5, undefined], [5, 'invalid-json'], [6, undefined], [6, undefined], [2, 'duplicate-id'], [2, 'no-prompt'],
+    ]);
+    for (let cut = 0; cut <= whole.length; cut += 1) {
+      if (cut < whole.length && whole[cut - 1] !== 0x0a) continue;
+      writeFileSync(output, whole.subarray(0, cut));
+      await runJob({ engine: new StubEngine(), input, output, resume: true });
+      expect(readFileSync(output, 'utf8')).toBe(whole.toString());
+    }
+    await runJob({ engine: new StubEngine(), input, output, resume: true, retryErrors: true });
+    expect(byIndex(readResults(output))).toEqual(whole.toString().split('\n').slice(0, -1).map((line) => JSON.parse(line) as unknown));
+  });
+
+  test('odd rows of an iterable are error rows, and the rest is done', async () => {
+    const { output } = files([]);
+    const input = [{ prompt: 'a' }, undefined, null, { id: 1n, prompt: 'b' }, { id: {}, prompt: 'b' }, { get prompt() { throw new Error('torn'); } }, { prompt: 'c', error: null }, { prompt: 'd' }] as RowInput[];
+    expect(await runJob({ engine: new StubEngine(), input, output })).toMatchObject({ rows: 8, done: 8, failed: 5 });
+    expect(readResults(output).map(({ id, text, error }) => [id, text, error?.message])).toEqual([
+      [1, 'A', undefined],
+      [2, '', 'found undefined, expected an object with one of prompt, messages and tokens'],
+      [3, '', 'found null, expected an object with one of prompt, messages and tokens'],
+      [4, '', 'id: found 1n, expected a string or a finite number'],
+      [5, '', 'id: found an empty object, expected a string or a finite number'],
+      [6, '', 'the row cannot be read: torn'],
+      [7, 'C', undefined],
+      [8, 'D', undefined],
+    ]);
+    expect(await runJob({ engine: new StubEngine(), input, output, resume: true })).toMatchObject({ kept: 8, done: 0 });
+    const first = [{ prompt: 1n }, { prompt: 'b' }] as unknown as RowInput[];
+    expect(await runJob({ engine: { generate: (rows) => new StubEngine().generate(stringPrompts(rows)) }, input: first, output, overwrite: true })).toMatchObject({ rows: 2, done: 2 });
   });
 
   test('rows from an iterable without ids, results to a stream', async () => {
@@ -168,7 +210,7 @@ describe('what is refused', () => {
     const names = await begun();
     expect(await untouched(names, runJob({ engine: new StubEngine(), ...names, resume: true, overwrite: true }))).toContain('contradict');
     expect(await untouched(names, runJob({ engine: new StubEngine(), ...names, retryErrors: true }))).toContain('--retry-errors goes with --resume');
-    expect(await untouched(names, runJob({ engine: new StubEngine(), input: names.output, output: names.output, overwrite: true }))).toContain('both input and output');
+    expect(await untouched(names, runJob({ engine: new StubEngine(), input: names.output, output: names.output, overwrite: true }))).toContain('input and output name the same file');
     expect((await failure(runJob({ engine: new StubEngine(), input: names.input, output: new PassThrough(), resume: true }))).message).toContain('--resume needs');
   });
 
@@ -223,9 +265,9 @@ describe('what is refused', () => {
     mkdirSync(folder);
     writeFileSync(moved, 'weights');
     const names = await begun({ modelFiles: [one] });
-    expect(await untouched(names, runJob({ engine: new StubEngine(), ...names, resume: true, modelFiles: [two] }))).toContain('the model (model-a.gguf), the model (model-b.gguf)');
+    expect(await untouched(names, runJob({ engine: new StubEngine(), ...names, resume: true, modelFiles: [two] }))).toContain('the model (was model-a.gguf, is model-b.gguf)');
     writeFileSync(one, 'Weights');
-    expect(await untouched(names, runJob({ engine: new StubEngine(), ...names, resume: true, modelFiles: [one] }))).toContain('the model (model-a.gguf)');
+    expect(await untouched(names, runJob({ engine: new StubEngine(), ...names, resume: true, modelFiles: [one] }))).toContain('differs from the one that began it in the model (model-a.gguf) by its contents;');
     expect(await runJob({ engine: new StubEngine(), ...names, resume: true, modelFiles: [moved] })).toMatchObject({ done: 3 });
   });
 
@@ -237,12 +279,67 @@ describe('what is refused', () => {
     appendFileSync(names.output, 'not a result\n');
     const foreign = await failure(runJob({ engine: new StubEngine(), ...names, resume: true }));
     expect(foreign).toBeInstanceOf(JobFileError);
-    expect(foreign.message).toContain('line 2: found something else than a result');
+    expect(foreign.message).toMatch(/line 2: found something else than a result.*--overwrite \(in code, `overwrite: true`\) begins anew$/);
     const twice = await begun();
     appendFileSync(twice.output, readFileSync(twice.output));
     expect((await failure(runJob({ engine: new StubEngine(), ...twice, resume: true }))).message).toContain('index 0 stands twice');
-    writeFileSync(`${twice.output}.job.json`, '{"format":"other"}');
-    expect((await failure(runJob({ engine: new StubEngine(), ...twice, resume: true }))).message).toContain('.job.json: found something else');
+  });
+
+  test.each(['{"format":"spillway-job","ver', '{"format":"spillway-job","version":2}', '{"format":"spillway-job","version":1,"model":[null],"options":{},"input":{}}'])(
+    'a damaged record is refused with the remedy, and begun anew: %s',
+    async (record) => {
+      const names = await begun();
+      writeFileSync(`${names.output}.job.json`, record);
+      const error = await failure(runJob({ engine: new StubEngine(), ...names, resume: true }));
+      expect(error).toBeInstanceOf(JobFileError);
+      expect(error.message).toMatch(/^[^\n]*\.job\.json: found something else than the record of a job, expected [^\n]*; --overwrite \(in code, `overwrite: true`\) begins anew$/);
+      expect(await runJob({ engine: new StubEngine(), ...names, overwrite: true })).toMatchObject({ done: 4 });
+    },
+  );
+
+  test.each<[string, Partial<RunJobOptions>]>([
+    ['.job.json', {}], ['.job.json', { resume: true }], ['.job.json', { overwrite: true }], ['.lock', {}], ['.lock', { overwrite: true }], ['.retry.tmp', {}], ['.retry.tmp', { resume: true }],
+  ])('a file of somebody else that stands at OUTPUT%s, with %j', async (suffix, change) => {
+    for (const there of [false, true]) {
+      const { input, output } = files(prompts(2));
+      if (there && Object.keys(change).length > 0) await runJob({ engine: new StubEngine(), input, output });
+      const foreign = `${output}${suffix}`;
+      for (const content of ['{"id":1,\n"mine":true}', 'mine\nof two lines', ...(suffix === '.lock' ? ['', '{"pid":"x"}'] : [])]) {
+        writeFileSync(foreign, content);
+        const old = new Date(Date.now() - 3_600_000);
+        utimesSync(foreign, old, old);
+        if (suffix === '.retry.tmp' && content.startsWith('{"id":')) continue; // it might be ours
+        const error = await failure(runJob({ engine: new StubEngine(), input, output, ...change }));
+        expect(error).toBeInstanceOf(UsageError);
+        expect(error.message).toMatch(/^[^\n]*: found "[^\n]*, expected no file or /);
+        expect(error.message).toContain(foreign);
+        expect(readFileSync(foreign, 'utf8')).toBe(content);
+      }
+    }
+  });
+
+  test('files that would overwrite each other: the job\'s own beside its output count, and all of the model', async () => {
+    const lines = prompts(1).map((row) => `${JSON.stringify(row)}\n`).join('');
+    const clash = async (input: string, output: string, more: Partial<RunJobOptions> = {}): Promise<string> => {
+      const message = await untouched({ output: input }, runJob({ engine: new StubEngine(), input, output, ...more }));
+      expect(existsSync(output) && output.endsWith('data')).toBe(false);
+      return message;
+    };
+    for (const [suffix, what] of [['.job.json', 'record'], ['.lock', 'lock'], ['.retry.tmp', 'temporary file']] as const) {
+      writeFileSync(path(`data${suffix}`), lines);
+      expect(await clash(path(`data${suffix}`), path('data'))).toContain(`input and the ${what} of output name the same file`);
+      rmSync(path(`data${suffix}`));
+    }
+    const { input } = files(prompts(1));
+    const weights = path('weights');
+    mkdirSync(weights);
+    for (const name of ['model.safetensors', 'config.json']) {
+      writeFileSync(`${weights}/${name}`, 'weights');
+      symlinkSync(`${weights}/${name}`, path(`link-${name}`));
+      for (const output of [`${weights}/${name}`, path(`link-${name}`)]) {
+        expect(await untouched({ output }, runJob({ engine: new StubEngine(), input, output, overwrite: true, modelFiles: [`${weights}/model.safetensors`] }))).toContain('the model and output name the same file');
+      }
+    }
   });
 
   test('a second job on one output while the first runs', async () => {

@@ -54,15 +54,25 @@ describe('acquireFileLock', () => {
     expect(readFileSync(file, 'utf8')).toBe(content);
   });
 
-  test('believes the lock of another machine while it is touched, and a damaged one too', () => {
-    for (const content of [JSON.stringify({ ...ownHolder(), machine: 'elsewhere' }), '', '{"pid":"x"}', 'null', '{"pid":-1,"machine":""}']) {
-      const file = path('d');
+  test('believes the lock of another machine while it is touched', () => {
+    const file = path('d');
+    writeFileSync(file, JSON.stringify({ ...ownHolder(), machine: 'elsewhere' }));
+    expect(() => acquireFileLock(file, 'out')).toThrow(UsageError);
+    const old = new Date(Date.now() - 61_000);
+    utimesSync(file, old, old);
+    acquireFileLock(file, 'out').release();
+  });
+
+  test('leaves a file alone that is no lock, however old', () => {
+    for (const content of ['', '{"pid":"x"}', 'null', '{"pid":-1,"machine":""}', '{"prompt":"a row"}\n', 'x'.repeat(10_000)]) {
+      const file = path('foreign.lock');
       writeFileSync(file, content);
-      expect(() => acquireFileLock(file, 'out')).toThrow(UsageError);
-      const old = new Date(Date.now() - 61_000);
+      const old = new Date(Date.now() - 3_600_000);
       utimesSync(file, old, old);
-      acquireFileLock(file, 'out').release();
+      expect(() => acquireFileLock(file, 'out')).toThrow(/foreign\.lock: found ".*", expected no file or the lock of a Spillway job, as the one of out goes there; remove the file/);
+      expect(readFileSync(file, 'utf8')).toBe(content);
     }
+    expect(() => acquireFileLock(path('.'), 'out')).toThrow(JobFileError);
   });
 
   test('releasing after somebody else took over does not take their lock away', () => {

@@ -2,11 +2,14 @@ import { Readable } from 'node:stream';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { JobFileError } from '../../src/errors/JobFileError.js';
+import { UsageError } from '../../src/errors/UsageError.js';
 import { readRows, type ReadRowsOptions } from '../../src/jobs/readRows.js';
 import type { BadRow, RowInput } from '../../src/Row.js';
 import { collect, temporaryFolder, writeLines } from './support/files.js';
 
 const path = temporaryFolder();
+/** A row whose id nobody gave: it is the number of its line. */
+const NUMBERED = { duplicate: false };
 
 function rowsOf(text: string | Uint8Array, options: ReadRowsOptions = {}, chunk = 7): Promise<RowInput[]> {
   return collect(readRows(chunks(typeof text === 'string' ? Buffer.from(text) : text, chunk), options));
@@ -26,18 +29,18 @@ async function errorOf(line: string): Promise<string> {
 describe('lines', () => {
   test('ids default to the number of the line, blank lines counted', async () => {
     const rows = await rowsOf('\n{"prompt":"a"}\r\n  \t\r\n\n{"id":"x","prompt":"b"}\n{"prompt":"c"}');
-    expect(rows).toEqual([{ id: 2, prompt: 'a' }, { id: 'x', prompt: 'b' }, { id: 6, prompt: 'c' }]);
+    expect(rows).toEqual([{ id: 2, ...NUMBERED, prompt: 'a' }, { id: 'x', prompt: 'b' }, { id: 6, ...NUMBERED, prompt: 'c' }]);
   });
 
   test('a byte order mark is dropped at the start and nowhere else', async () => {
     const rows = await rowsOf('\uFEFF{"prompt":"a"}\n\uFEFF{"prompt":"b"}\n');
-    expect(rows[0]).toEqual({ id: 1, prompt: 'a' });
+    expect(rows[0]).toEqual({ id: 1, ...NUMBERED, prompt: 'a' });
     expect(rows[1]).toMatchObject({ id: 2, error: { code: 'invalid-json' } });
   });
 
   test('text: a line is a prompt, blanks within it kept', async () => {
     expect(await rowsOf('\uFEFF  a \r\n\n{"prompt":1}\nlast', { format: 'text' })).toEqual([
-      { id: 1, prompt: '  a ' }, { id: 3, prompt: '{"prompt":1}' }, { id: 4, prompt: 'last' },
+      { id: 1, ...NUMBERED, prompt: '  a ' }, { id: 3, ...NUMBERED, prompt: '{"prompt":1}' }, { id: 4, ...NUMBERED, prompt: 'last' },
     ]);
   });
 
@@ -67,7 +70,7 @@ describe('lines', () => {
 
   test('a line of exactly the limit is read', async () => {
     const line = '{"prompt":"abc"}';
-    expect(await rowsOf(`${line}\n`, { maxLineBytes: line.length })).toEqual([{ id: 1, prompt: 'abc' }]);
+    expect(await rowsOf(`${line}\n`, { maxLineBytes: line.length })).toEqual([{ id: 1, ...NUMBERED, prompt: 'abc' }]);
     expect(await rowsOf(`${line}\n`, { maxLineBytes: line.length - 1 })).toMatchObject([{ error: { code: 'too-long' } }]);
   });
 });
@@ -82,7 +85,7 @@ describe('fields', () => {
       id: 'x', messages: [{ role: 'user', content: 'hi' }], maxNewTokens: 1, temperature: 0.5, topP: 0.9, topK: 3,
       minP: 0.1, repetitionPenalty: 1.1, seed: 7, stop: ['a', 'b'],
     }]);
-    expect(await rowsOf('{"id":null,"tokens":[1,2],"stop":"one","temperature":null}')).toEqual([{ id: 1, tokens: [1, 2], stop: ['one'] }]);
+    expect(await rowsOf('{"id":null,"tokens":[1,2],"stop":"one","temperature":null}')).toEqual([{ id: 1, ...NUMBERED, tokens: [1, 2], stop: ['one'] }]);
   });
 
   test.each([
@@ -91,7 +94,8 @@ describe('fields', () => {
     ['"text"', 'invalid-row: found the string "text", expected an object'],
     ['null', 'invalid-row: found null, expected an object'],
     ['{}', 'no-prompt: found none of them, expected exactly one of prompt, messages and tokens'],
-    ['{"prompt":null}', 'no-prompt: found none of them'],
+    ['{"prompt":null}', 'no-prompt: found none of them (prompt is null), expected exactly one of'],
+    ['{"prompt":null,"tokens":null}', 'no-prompt: found none of them (prompt and tokens are null), expected'],
     ['{"prompt":"a","tokens":[1]}', 'no-prompt: found prompt and tokens'],
     ['{"prompt":1}', 'invalid-row: prompt: found 1, expected a string'],
     ['{"messages":{}}', 'invalid-row: messages: found an object'],
@@ -134,7 +138,26 @@ describe('fields', () => {
     const deep = `{"prompt":"a","deep":${'['.repeat(200_000)}${']'.repeat(200_000)}}`;
     const rows = await rowsOf(`${deep}\n{"prompt":"b"}\n`, { carryFields: true }, 65_536);
     expect(rows).toHaveLength(2);
-    expect(rows[1]).toEqual({ id: 2, prompt: 'b' });
+    expect(rows[1]).toEqual({ id: 2, ...NUMBERED, prompt: 'b' });
+  });
+});
+
+describe('arguments', () => {
+  test.each<[unknown, unknown, string]>([
+    ['rows.jsonl', { maxLineBytes: '1MiB' }, 'maxLineBytes: found "1MiB", expected a whole number of at least 1'],
+    ['rows.jsonl', { maxLineBytes: NaN }, 'maxLineBytes: found NaN'],
+    ['rows.jsonl', { maxLineBytes: 0 }, 'maxLineBytes: found 0'],
+    ['rows.jsonl', { format: 'csv' }, 'format: found "csv", expected one of jsonl, text'],
+    ['rows.jsonl', { format: 'txt' }, 'format: found "txt"'],
+    ['rows.jsonl', { carryFields: 1 }, 'carryFields: found 1, expected true or false'],
+    ['rows.jsonl', { name: 1 }, 'name: found 1, expected a string'],
+    ['rows.jsonl', { carryfields: true }, 'options: found the unknown "carryfields"'],
+    ['rows.jsonl', null, 'options: found null, expected an object'],
+    [undefined, {}, "source: found undefined, expected a file's path or an iterable of bytes"],
+    [5, {}, 'source: found 5'],
+  ])('%j with %j: %s', (source, options, words) => {
+    expect(() => readRows(source as string, options as ReadRowsOptions)).toThrow(UsageError);
+    expect(() => readRows(source as string, options as ReadRowsOptions)).toThrow(words);
   });
 });
 
@@ -142,7 +165,7 @@ describe('sources', () => {
   test('a path, a Readable of bytes, one of strings, a web stream', async () => {
     const file = path('rows.jsonl');
     writeLines(file, [{ prompt: 'é' }]);
-    const expected = [{ id: 1, prompt: 'é' }];
+    const expected = [{ id: 1, ...NUMBERED, prompt: 'é' }];
     expect(await collect(readRows(file))).toEqual(expected);
     expect(await collect(readRows(Readable.from([Buffer.from('{"prompt":"é"}')])))).toEqual(expected);
     expect(await collect(readRows(Readable.from(['{"prompt":', '"é"}'])))).toEqual(expected);
@@ -164,14 +187,14 @@ describe('sources', () => {
     const error: unknown = await (async () => {
       for await (const row of readRows(failing(), { name: 'stdin' })) rows.push(row);
     })().catch((reason: unknown) => reason);
-    expect(rows).toEqual([{ id: 1, prompt: 'a' }]);
+    expect(rows).toEqual([{ id: 1, ...NUMBERED, prompt: 'a' }]);
     expect(String(error)).toContain('stdin: cannot be read: input/output error of the device (EIO)');
   });
 
   test('stopping early closes the source', async () => {
     const source = Readable.from([Buffer.from('{"prompt":"a"}\n'), Buffer.from('{"prompt":"b"}\n')]);
     for await (const row of readRows(source)) {
-      expect(row).toEqual({ id: 1, prompt: 'a' });
+      expect(row).toEqual({ id: 1, ...NUMBERED, prompt: 'a' });
       break;
     }
     expect(source.destroyed).toBe(true);

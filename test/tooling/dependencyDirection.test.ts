@@ -40,6 +40,7 @@ const BROKEN: readonly (readonly [string, string, string])[] = [
   ['src/operators/l.ts', '../bindings/Addon.js', 'operators-do-not-touch-the-addon'],
   ['src/jobs/m.ts', '../engine/execution/Device.js', 'jobs-know-rows-not-engines'],
   ['src/jobs/n.ts', '../Engine.js', 'jobs-know-rows-not-engines'],
+  ['src/rows/u.ts', '../jobs/readRows.js', 'rows-stand-alone'],
   ['src/cli/o.ts', '../Engine.js', 'cli-uses-the-public-interface'],
   ['src/cli/p.ts', '../jobs/readRows.js', 'cli-uses-the-public-interface'],
   ['src/model/q.ts', '../cli/main.js', 'nothing-imports-cli'],

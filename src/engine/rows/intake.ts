@@ -1,7 +1,10 @@
 import type { Subject } from 'rxjs';
 import { RowError } from '../../errors/RowError.js';
 import type { Tokenizer } from '../../model/Tokenizer.js';
-import type { GenerateOptions, RowFailure, RowInput, RowResult } from '../../Row.js';
+import type { GenerateOptions, RowInput } from '../../Row.js';
+import { duplicateId } from '../../rows/duplicateId.js';
+import { failedResult } from '../../rows/failedResult.js';
+import { readableRow } from '../../rows/readableRow.js';
 import type { RunRecorder } from '../execution/RunRecorder.js';
 import { ActiveRow, type OrderedResult } from './ActiveRow.js';
 import { IdSet } from '../../collections/IdSet.js';
@@ -22,7 +25,8 @@ export interface IntakeSetup {
 
 /**
  * Turns rows of input into rows of a run, one at a time as they are pulled: checks, numbers and encodes them. A bad row goes to `rejected$` as a
- * finished result; the others are unaffected. Waits while too many rows are in flight.
+ * finished result; the others are unaffected. That its id is an earlier row's is said of a row that has no other fault, and ids that nobody gave are compared
+ * with none: a bad line must not cost a good row its result. Waits while too many rows are in flight.
  */
 export async function* intake(rows: AsyncIterable<RowInput> | Iterable<RowInput>, setup: IntakeSetup): AsyncGenerator<ActiveRow, void, undefined> {
   const { options, tokenizer, limits, inFlight, recorder, rejected$ } = setup;
@@ -31,44 +35,25 @@ export async function* intake(rows: AsyncIterable<RowInput> | Iterable<RowInput>
   let sequence = 0;
   for await (const given of rows) {
     await inFlight.enter();
-    const input = isObject(given) ? given : { error: { code: 'invalid-row' as const, message: `found ${typeof given}, expected a row object` } };
+    const input = readableRow(given);
     const index = input.index ?? sequence;
-    const identity = { id: idOf(input, index), index, sequence, ...(input.carry && { carry: input.carry }) };
+    const identity = { id: input.id ?? index + 1, index, sequence, ...(input.carry && { carry: input.carry }) };
     sequence++;
+    const duplicate = input.duplicate ?? (input.id !== undefined && !ids.add(input.id));
     try {
-      if (!ids.add(identity.id)) throw new RowError('duplicate-id', `an earlier row has the id ${JSON.stringify(identity.id)}`);
       if ('error' in input) throw new RowError(input.error.code, input.error.message);
-      if (input.id !== undefined && !isId(input.id)) throw new RowError('invalid-row', 'id: expected a string or a finite number');
       const prepared = recorder.timed(() => prepareRow(input, options, tokenizer, limits));
       const held = prepared.tokens.length + prepared.maxNewTokens - 1;
       if (held > setup.cacheTokens) {
         throw new RowError('memory', `the row may need ${held} tokens of KV cache, all there is is ${setup.cacheTokens}: give more memory or fewer maxNewTokens`);
       }
+      if (duplicate) throw new RowError('duplicate-id', duplicateId(identity.id).message);
       yield new ActiveRow(identity, prepared, tokenizer, rules, recorder);
     } catch (error) {
       if (!(error instanceof RowError)) throw error;
       recorder.row(true);
-      rejected$.next({ sequence: identity.sequence, result: failed(identity, { code: error.rowCode, message: error.message }) });
+      rejected$.next({ sequence: identity.sequence, result: failedResult(identity, { code: error.rowCode, message: error.message }, input.carry) });
     }
   }
   rejected$.complete();
-}
-
-function isObject(value: unknown): boolean {
-  return typeof value === 'object' && value !== null;
-}
-
-function isId(id: unknown): id is string | number {
-  return typeof id === 'string' || (typeof id === 'number' && Number.isFinite(id));
-}
-
-/** The row's own id where it is one, else its number in the input from 1. */
-function idOf({ id }: RowInput, index: number): string | number {
-  return isId(id) ? id : index + 1;
-}
-
-function failed({ id, index, carry }: { id: string | number; index: number; carry?: Readonly<Record<string, unknown>> }, error: RowFailure): RowResult {
-  return {
-    id, index, text: '', tokens: [], finishReason: 'error', usage: { promptTokens: 0, completionTokens: 0 }, error, ...(carry && { row: carry }),
-  };
 }

@@ -1,7 +1,9 @@
-import { foundJson } from '../../arguments/foundJson.js';
+import { found } from '../../arguments/found.js';
 import { RowError } from '../../errors/RowError.js';
 import type { Tokenizer } from '../../model/Tokenizer.js';
 import type { GenerateOptions, Row, SamplingOptions } from '../../Row.js';
+import { promptField } from '../../rows/promptField.js';
+import { orRowError } from '../../rows/readableRow.js';
 
 /** A row that has been checked and turned into tokens, with every parameter settled. */
 export interface PreparedRow {
@@ -46,7 +48,7 @@ function setting(name: NumericOption, row: SamplingOptions, defaults: SamplingOp
   const { fallback, expected, valid } = RANGES[name];
   const value: unknown = row[name] ?? defaults[name] ?? fallback;
   if (typeof value !== 'number' || !valid(value)) {
-    throw new RowError('invalid-parameter', `${name}: found ${foundJson(value)}, expected ${expected}`);
+    throw new RowError('invalid-parameter', `${name}: found ${found(value)}, expected ${expected}`);
   }
   return value;
 }
@@ -81,18 +83,15 @@ export function prepareRow(row: Row, options: GenerateOptions, tokenizer: Tokeni
 }
 
 function promptTokens(row: Row, options: GenerateOptions, tokenizer: Tokenizer, limits: RowLimits): readonly number[] {
-  const given = (['prompt', 'messages', 'tokens'] as const).filter((field) => row[field] !== undefined);
-  if (given.length !== 1) {
-    throw new RowError('no-prompt', `found ${given.length === 0 ? 'none' : given.join(' and ')} of prompt, messages, tokens, expected exactly one`);
-  }
+  const field = promptField(row);
   const parseSpecial = options.escapeSpecialTokens !== true;
-  if (row.tokens !== undefined) return checkedTokens(row.tokens, limits.vocabularySize);
+  if (field === 'tokens') return checkedTokens(row.tokens, limits.vocabularySize);
   let tokens: number[];
-  if (row.messages !== undefined) {
+  if (field === 'messages') {
     tokens = tokenizer.encodeChat(checkedMessages(row.messages), { parseSpecial });
   } else {
     const prompt: unknown = row.prompt;
-    if (typeof prompt !== 'string') throw new RowError('invalid-row', `prompt: found ${foundJson(prompt)}, expected a string`);
+    if (typeof prompt !== 'string') throw new RowError('invalid-row', `prompt: found ${found(prompt)}, expected a string`);
     tokens = tokenizer.encode(prompt, { parseSpecial });
   }
   if (tokens.length === 0) throw new RowError('empty-prompt', 'the prompt has no tokens, and the model has no begin token to start from');
@@ -101,34 +100,48 @@ function promptTokens(row: Row, options: GenerateOptions, tokenizer: Tokenizer, 
 
 /** @throws RowError */
 export function checkedTokens(tokens: unknown, vocabularySize: number): readonly number[] {
-  if (!Array.isArray(tokens)) throw new RowError('invalid-row', `tokens: found ${foundJson(tokens)}, expected an array of token ids`);
-  if (tokens.length === 0) throw new RowError('empty-prompt', 'tokens: found an empty array, expected at least one token id');
-  for (const token of tokens as unknown[]) {
-    if (typeof token !== 'number' || !Number.isInteger(token) || token < 0 || token >= vocabularySize) {
-      throw new RowError('token-out-of-range', `tokens: found ${foundJson(token)}, expected ids from 0 to ${vocabularySize - 1}`);
+  return readable(() => {
+    if (!Array.isArray(tokens)) throw new RowError('invalid-row', `tokens: found ${found(tokens)}, expected an array of token ids`);
+    if (tokens.length === 0) throw new RowError('empty-prompt', 'tokens: found an empty array, expected at least one token id');
+    for (const token of tokens as unknown[]) {
+      if (typeof token !== 'number' || !Number.isInteger(token) || token < 0 || token >= vocabularySize) {
+        throw new RowError('token-out-of-range', `tokens: found ${found(token)}, expected ids from 0 to ${vocabularySize - 1}`);
+      }
     }
-  }
-  return tokens as number[];
+    return tokens as number[];
+  });
 }
 
 function checkedMessages(messages: unknown): { role: string; content: string }[] {
-  if (!Array.isArray(messages) || messages.length === 0) {
-    throw new RowError('invalid-row', `messages: found ${foundJson(messages)}, expected an array of at least one {role, content}`);
-  }
-  return messages.map((message: unknown, index) => {
-    const { role, content } = (typeof message === 'object' && message !== null ? message : {}) as Record<string, unknown>;
-    if (typeof role !== 'string' || typeof content !== 'string') {
-      throw new RowError('invalid-row', `messages[${index}]: found ${foundJson(message)}, expected {role, content} with strings`);
+  return readable(() => {
+    if (!Array.isArray(messages) || messages.length === 0) {
+      throw new RowError('invalid-row', `messages: found ${found(messages)}, expected an array of at least one {role, content}`);
     }
-    return { role, content };
+    return [...(messages as unknown[])].map((message, index) => {
+      const { role, content } = (typeof message === 'object' && message !== null ? message : {}) as Record<string, unknown>;
+      if (typeof role !== 'string' || typeof content !== 'string') {
+        throw new RowError('invalid-row', `messages[${index}]: found ${found(message)}, expected {role, content} with strings`);
+      }
+      return { role, content };
+    });
   });
 }
 
 function stopStrings(stop: unknown): readonly string[] {
-  if (stop === undefined) return [];
-  const list: unknown[] = Array.isArray(stop) ? stop : [stop];
-  if (!list.every((text): text is string => typeof text === 'string' && text.length > 0)) {
-    throw new RowError('invalid-parameter', `stop: found ${foundJson(stop)}, expected strings that are not empty`);
+  if (stop === undefined || stop === null) return [];
+  return readable(() =>
+    (Array.isArray(stop) ? [...(stop as unknown[])] : [stop]).map((text, at) => {
+      if (typeof text === 'string' && text.length > 0) return text;
+      throw new RowError('invalid-parameter', `${Array.isArray(stop) ? `stop[${at}]` : 'stop'}: found ${found(text)}, expected a string that is not empty`);
+    }),
+  );
+}
+
+/** What lies deep in a row may be unreadable too. @throws RowError */
+function readable<T>(read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    throw orRowError(error);
   }
-  return list;
 }

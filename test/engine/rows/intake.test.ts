@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
 import { Subject } from 'rxjs';
 import { RunRecorder } from '../../../src/engine/execution/RunRecorder.js';
 import type { OrderedResult } from '../../../src/engine/rows/ActiveRow.js';
@@ -35,9 +36,56 @@ describe('intake', () => {
     expect(complete).toBe(true);
   });
 
-  test('an id may come once; a missing id is the row\'s number', async () => {
+  test('an id may be given once; a missing id is the row\'s number, which another row may be given', async () => {
     const { rejected } = await take([{ prompt: 'a', id: 'x' }, { prompt: 'a', id: 'x' }, { prompt: 'a', id: 4 }, { prompt: 'a' }, { prompt: 'a', id: '4' }, { prompt: 'a', id: NaN }]);
-    expect(codes(rejected)).toEqual([[1, 'x', 1, 'duplicate-id'], [3, 4, 3, 'duplicate-id'], [5, 6, 5, 'invalid-row']]);
+    expect(codes(rejected)).toEqual([[1, 'x', 1, 'duplicate-id'], [5, 6, 5, 'invalid-row']]);
+  });
+
+  test('a bad row costs no good one its result, and its own error goes before that of its id', async () => {
+    const { accepted, rejected } = await take([
+      { id: 1, prompt: 'a' }, null, { id: 2, prompt: 'b' }, { id: 1, prompt: '' }, { id: 1, error: { code: 'invalid-json', message: 'm' } }, { id: 1, prompt: 'c' },
+      { id: 7, prompt: 'c', duplicate: true }, { id: 1, prompt: 'd', duplicate: false },
+    ]);
+    expect(accepted).toEqual([[0], [1], [3]]);
+    expect(rejected.map(({ result }) => [result.id, result.index, result.error?.code])).toEqual([[2, 1, 'invalid-row'], [1, 3, 'empty-prompt'], [1, 4, 'invalid-json'], [1, 5, 'duplicate-id'], [7, 6, 'duplicate-id']]);
+    expect(rejected[3]?.result.error?.message).toBe('id: found 1, which an earlier row has');
+  });
+
+  test.each<[unknown, string, string]>([
+    [{ prompt: 'a', error: null }, 'none', ''],
+    [{ prompt: 'a', error: undefined }, 'none', ''],
+    [{ prompt: 'a', id: null, index: null, messages: null, tokens: null, stop: null, seed: null, carry: null }, 'none', ''],
+    [{ prompt: 'a', error: 'bad' }, 'invalid-row', 'error: found "bad", expected {code, message} with strings, or nothing'],
+    [{ prompt: 'a', error: {} }, 'invalid-row', 'error: found an empty object, expected {code, message}'],
+    [undefined, 'invalid-row', 'found undefined, expected an object with one of prompt, messages and tokens'],
+    [[{ prompt: 'a' }], 'invalid-row', 'found an array of 1, expected an object'],
+    [{ prompt: 'a', id: 1n }, 'invalid-row', 'id: found 1n, expected a string or a finite number'],
+    [{ prompt: 'a', id: {} }, 'invalid-row', 'id: found an empty object'],
+    [{ prompt: 'a', index: 'abc' }, 'invalid-row', 'index: found "abc", expected a whole number of at least 0'],
+    [{ prompt: 'a', index: NaN }, 'invalid-row', 'index: found NaN'],
+    [{ prompt: 'a', index: -3 }, 'invalid-row', 'index: found -3'],
+    [{ prompt: 'a', index: {} }, 'invalid-row', 'index: found an empty object'],
+    [{ get prompt() { throw new Error('torn\ncursor'); } }, 'invalid-row', 'the row cannot be read: torn'],
+    [{ messages: [{ role: 'user', get content() { throw new Error('deep'); } }] }, 'invalid-row', 'the row cannot be read: deep'],
+    [{ prompt: Object.assign(Object.create(null) as object, { a: 1n }) }, 'invalid-row', 'prompt: found an object with a, expected a string'],
+    [{ prompt: null }, 'no-prompt', 'found none of them (prompt is null), expected exactly one of prompt, messages and tokens'],
+  ])('an odd row, %#, is what it is', async (row, code, message) => {
+    const { accepted, rejected } = await take([{ prompt: 'a' }, row, { prompt: 'b' }]);
+    expect(accepted).toEqual(code === 'none' ? [[0], [0], [1]] : [[0], [1]]);
+    expect(rejected.map(({ result }) => [result.id, result.index, result.error?.code, result.error?.message.slice(0, message.length)])).toEqual(code === 'none' ? [] : [[2, 1, code, message]]);
+  });
+
+  test('whatever comes as a row, the others are unaffected', async () => {
+    const odd = fc.anything({ withBigInt: true, withNullPrototype: true, withObjectString: true, withSparseArray: true });
+    const field = fc.constantFrom('id', 'index', 'prompt', 'messages', 'tokens', 'stop', 'seed', 'error', 'carry', 'duplicate');
+    await fc.assert(
+      fc.asyncProperty(fc.oneof(odd, fc.dictionary(field, odd)), async (row) => {
+        const { accepted, rejected, complete } = await take([{ id: 'a', prompt: 'a' }, row, { id: 'b', prompt: 'b' }]);
+        expect([accepted.length + rejected.length, complete]).toEqual([3, true]);
+        for (const { result } of rejected) expect([typeof result.error?.code, typeof result.error?.message, Number.isSafeInteger(result.index)]).toEqual(['string', 'string', true]);
+      }),
+      { numRuns: 500 },
+    );
   });
 
   test('a row that could never have enough cache is refused, with what it needs', async () => {

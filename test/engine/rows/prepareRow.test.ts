@@ -33,7 +33,7 @@ describe('prepareRow', () => {
   });
 
   test.each<[unknown, string, RegExp]>([
-    [{}, 'no-prompt', /found none of prompt, messages, tokens/],
+    [{}, 'no-prompt', /found none of them, expected exactly one of prompt, messages and tokens/],
     [{ prompt: 'a', tokens: [1] }, 'no-prompt', /found prompt and tokens/],
     [{ prompt: '' }, 'empty-prompt', /no begin token/],
     [{ prompt: 7 }, 'invalid-row', /prompt: found 7/],
@@ -57,7 +57,7 @@ describe('prepareRow', () => {
     [{ prompt: 'a', minP: 2 }, 'invalid-parameter', /minP: found 2/],
     [{ prompt: 'a', repetitionPenalty: 0 }, 'invalid-parameter', /repetitionPenalty: found 0/],
     [{ prompt: 'a', seed: -1 }, 'invalid-parameter', /seed: found -1/],
-    [{ prompt: 'a', stop: [''] }, 'invalid-parameter', /stop: found \[""\]/],
+    [{ prompt: 'a', stop: [''] }, 'invalid-parameter', /stop\[0\]: found "", expected a string that is not empty/],
   ])('%j is %s', (row, rowCode, message) => {
     expect(() => prepare(row)).toThrow(expect.objectContaining({ rowCode, message: expect.stringMatching(message) }));
   });

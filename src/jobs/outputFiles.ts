@@ -1,0 +1,69 @@
+import { open } from 'node:fs/promises';
+import { found } from '../arguments/found.js';
+import { JobFileError } from '../errors/JobFileError.js';
+import { UsageError } from '../errors/UsageError.js';
+import type { NamedFile } from './distinctFiles.js';
+import { BEGIN_ANEW, describeFileError, fileErrorCode } from './fileErrors.js';
+
+/** Says what the run that began the output was; it stays beside it. */
+export function recordPath(output: string): string {
+  return `${output}.job.json`;
+}
+
+/** There while the job runs. */
+export function lockPath(output: string): string {
+  return `${output}.lock`;
+}
+
+/** The output without its error rows, until it takes the place of the output. */
+export function retryPath(output: string): string {
+  return `${output}.retry.tmp`;
+}
+
+/** All that a job writes. @param name what the user calls the output */
+export function outputFiles(name: string, output: string): NamedFile[] {
+  return [
+    { name, path: output, written: true },
+    { name: `the record of ${name}`, path: recordPath(output), written: true },
+    { name: `the lock of ${name}`, path: lockPath(output), written: true },
+    { name: `the temporary file of ${name}`, path: retryPath(output), written: true },
+  ];
+}
+
+/** How a record begins, whatever its version, and however damaged what follows. */
+const RECORD_START = /^\s*\{\s*"format"\s*:\s*"spillway-job"/;
+/** How an output begins. */
+const ROWS_START = /^(\{"id":|$)/;
+
+/**
+ * Refuses to replace files that stand where the job's own go and are somebody else's, told by how they begin. (The lock is judged by whoever takes it.)
+ * @throws UsageError; JobFileError for one that cannot be read
+ */
+export async function checkSidecars(output: string): Promise<void> {
+  await checkPlace(recordPath(output), RECORD_START, 'the record of a Spillway job', output);
+  await checkPlace(retryPath(output), ROWS_START, 'rows of output', output);
+}
+
+async function checkPlace(path: string, ours: RegExp, what: string, output: string): Promise<void> {
+  const start = await readStart(path);
+  if (start === undefined || ours.test(start)) return;
+  throw new UsageError(
+    `${path}: found ${found(start)}, expected no file or ${what}, which the job of ${output} keeps there; ` +
+      `move the file away, or give another output (an output that has lost its record cannot be resumed: ${BEGIN_ANEW})`,
+  );
+}
+
+async function readStart(path: string): Promise<string | undefined> {
+  try {
+    const file = await open(path, 'r');
+    try {
+      const { buffer, bytesRead } = await file.read(Buffer.alloc(256), 0, 256, 0);
+      return buffer.toString('utf8', 0, bytesRead);
+    } finally {
+      await file.close();
+    }
+  } catch (error) {
+    if (fileErrorCode(error) === 'ENOENT') return undefined;
+    throw new JobFileError(path, `cannot be read: ${describeFileError(error)}`, { cause: error });
+  }
+}

@@ -1,0 +1,66 @@
+import { found } from '../arguments/found.js';
+import { RowError } from '../errors/RowError.js';
+import type { BadRow, RowFailure, RowInput } from '../Row.js';
+
+type Fields = Readonly<Record<string, unknown>>;
+
+const FIELDS = ['prompt', 'messages', 'tokens', 'maxNewTokens', 'temperature', 'topP', 'topK', 'minP', 'repetitionPenalty', 'seed', 'stop'] as const;
+
+/**
+ * A row as it was given, as a plain object that is safe to read: its fields (null is as good as absent, as tables write it), its `id` and `index` if they are
+ * such. What the row says itself is not judged yet. Whatever else was given becomes a bad row that says why. Never throws.
+ */
+export function readableRow(given: unknown): RowInput {
+  const identity: { -readonly [Name in 'id' | 'index' | 'duplicate' | 'carry']?: BadRow[Name] } = {};
+  try {
+    if (typeof given !== 'object' || given === null || Array.isArray(given)) {
+      throw new RowError('invalid-row', `found ${found(given)}, expected an object with one of prompt, messages and tokens`);
+    }
+    const row = given as Fields;
+    const { id, index, duplicate, carry } = row;
+    if (isPresent(carry)) identity.carry = carry as Fields;
+    if (typeof duplicate === 'boolean') identity.duplicate = duplicate;
+    if (isId(id)) identity.id = id;
+    if (isIndex(index)) identity.index = index;
+    const { error } = row;
+    if (isPresent(error)) return { ...identity, error: readError(error) };
+    if (isPresent(id) && !isId(id)) throw new RowError('invalid-row', `id: found ${found(id)}, expected a string or a finite number`);
+    if (isPresent(index) && !isIndex(index)) throw new RowError('invalid-row', `index: found ${found(index)}, expected a whole number of at least 0`);
+    const fields: Record<string, unknown> = {};
+    for (const name of FIELDS) {
+      const value = row[name];
+      if (value !== undefined) fields[name] = value;
+    }
+    const { carry: carried, ...numbers } = identity;
+    return { ...numbers, ...fields, ...(carried !== undefined && { carry: carried }) };
+  } catch (error) {
+    const { rowCode, message } = orRowError(error);
+    return { ...identity, error: { code: rowCode, message } };
+  }
+}
+
+/** What went wrong while a row was read: its own error, or what one of its getters threw. */
+export function orRowError(error: unknown): RowError {
+  if (error instanceof RowError) return error;
+  const reason = error instanceof Error && typeof error.message === 'string' ? error.message.split('\n', 1)[0] : found(error);
+  return new RowError('invalid-row', `the row cannot be read: ${reason}`, { cause: error });
+}
+
+/** @throws RowError */
+function readError(error: unknown): RowFailure {
+  const { code, message } = (typeof error === 'object' ? error : {}) as Partial<RowFailure>;
+  if (typeof code === 'string' && typeof message === 'string') return { code, message };
+  throw new RowError('invalid-row', `error: found ${found(error)}, expected {code, message} with strings, or nothing`);
+}
+
+function isPresent(value: unknown): boolean {
+  return value !== undefined && value !== null;
+}
+
+function isId(id: unknown): id is string | number {
+  return typeof id === 'string' || (typeof id === 'number' && Number.isFinite(id));
+}
+
+function isIndex(index: unknown): index is number {
+  return typeof index === 'number' && Number.isSafeInteger(index) && index >= 0;
+}

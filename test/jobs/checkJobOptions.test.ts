@@ -1,0 +1,75 @@
+import { existsSync } from 'node:fs';
+import { PassThrough, Writable } from 'node:stream';
+import { describe, expect, test } from '@jest/globals';
+import { of } from 'rxjs';
+import { JobFileError } from '../../src/errors/JobFileError.js';
+import { UsageError } from '../../src/errors/UsageError.js';
+import { Job } from '../../src/jobs/Job.js';
+import type { JobOptions, RowGenerator } from '../../src/jobs/JobOptions.js';
+import { runJob, type RunJobOptions } from '../../src/jobs/runJob.js';
+import type { RowInput } from '../../src/Row.js';
+import { temporaryFolder } from './support/files.js';
+import { StubEngine } from './support/stubEngine.js';
+
+const path = temporaryFolder();
+const output = path('out.jsonl');
+const input: RowInput[] = [{ prompt: 'a' }];
+const engine = new StubEngine();
+
+async function refusal(run: () => Promise<unknown>): Promise<string> {
+  const error: unknown = await run().catch((reason: unknown) => reason);
+  expect(error).toBeInstanceOf(UsageError);
+  expect(existsSync(output)).toBe(false);
+  expect(existsSync(`${output}.lock`)).toBe(false);
+  return (error as UsageError).message;
+}
+
+describe('what a JavaScript caller hands over is refused in words', () => {
+  test.each<[unknown, string]>([
+    [undefined, 'options: found undefined, expected an object'],
+    [5, 'options: found 5, expected an object'],
+    [{ output }, 'input: found undefined, expected a file\'s path or an iterable of rows'],
+    [{ input: null, output: null }, 'input: found null, expected'],
+    [{ input: 5, output }, 'input: found 5, expected'],
+    [{ input: of({ prompt: 'a' }), output }, 'input: found an Observable, which cannot be pulled, expected a file\'s path or an iterable of rows; give pulled(rows$)'],
+    [{ input }, 'output: found undefined, expected a file\'s path or a Writable'],
+    [{ input, output: {} }, 'output: found an empty object, expected'],
+    [{ input, output: 5 }, 'output: found 5, expected'],
+    [{ input, output, resume: 'yes' }, 'resume: found "yes", expected true or false'],
+    [{ input, output, retryError: true }, 'options: found the unknown "retryError", expected any of input, '],
+    [{ input, output, inputFormat: 'csv' }, 'inputFormat: found "csv", expected one of jsonl, text'],
+    [{ input, output, modelFiles: 'model.gguf' }, 'modelFiles: found "model.gguf", expected an array of paths'],
+    [{ input, output, identity: 'x' }, 'identity: found "x", expected an object'],
+    [{ input, output, generate: 7 }, 'generate: found 7, expected an object'],
+  ])('options %#: %s', async (options, words) => {
+    expect(await refusal(() => Job.open(options as JobOptions))).toContain(words);
+    const whole = typeof options === 'object' ? { ...options, engine } : options;
+    expect(await refusal(() => runJob(whole as RunJobOptions))).toContain(words);
+  });
+
+  test.each<[unknown, string]>([
+    [undefined, 'engine: found undefined, expected an Engine, or an object that generates rows as one does'],
+    [5, 'engine: found 5, expected an Engine'],
+    [{}, 'engine: found an empty object without a method generate'],
+    [{ generate: true }, 'engine.generate: found true, expected a function'],
+  ])('engine %p: %s', async (given, words) => {
+    expect(await refusal(() => runJob({ engine: given as RowGenerator, input, output }))).toContain(words);
+    const job = await Job.open({ input, output: path('other.jsonl'), overwrite: true });
+    await expect(job.run(given as RowGenerator)).rejects.toThrow(words);
+    // A job that was not begun can still be run.
+    expect(await job.run(engine)).toMatchObject({ done: 1 });
+    await job.close();
+  });
+});
+
+test('a job ends where its stream throws instead of failing, and says why', async () => {
+  const throwing = new Writable({
+    write: () => {
+      throw new Error('no such luck');
+    },
+  });
+  const error: unknown = await runJob({ engine, input, output: throwing }).catch((reason: unknown) => reason);
+  expect(error).toBeInstanceOf(JobFileError);
+  expect(String(error)).toContain('output: cannot be written: no such luck');
+  expect(await runJob({ engine, input, output: new PassThrough() })).toMatchObject({ done: 1 });
+});
