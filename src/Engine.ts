@@ -20,6 +20,7 @@ import { peerMovement } from './engine/memory/peerMovement.js';
 import { placementOf } from './engine/placementOf.js';
 import type { OrderedResult } from './engine/rows/ActiveRow.js';
 import type { FollowOptions, Generation, GenerationSource, RunOptions } from './engine/rows/Generation.js';
+import { endingAtOnce } from './engine/rows/endingAtOnce.js';
 import { InFlight } from './engine/rows/InFlight.js';
 import { intake } from './engine/rows/intake.js';
 import { checkRunOptions } from './engine/rows/checkRunOptions.js';
@@ -29,6 +30,7 @@ import type { Schedule } from './engine/schedules/Schedule.js';
 import { layerBounds } from './engine/schedules/Square.js';
 import { beginOf, joined, type StageFacts } from './engine/stages/begin.js';
 import type { Peers } from './engine/stages/Boundary.js';
+import { checkPeers } from './engine/stages/checkPeers.js';
 import type { EngineOptions } from './EngineOptions.js';
 import { InterruptedError } from './errors/InterruptedError.js';
 import { RowError } from './errors/RowError.js';
@@ -45,6 +47,7 @@ import { generatedRows } from './operators/generatedRows.js';
 import { iterated } from './operators/iterated.js';
 import { pulled } from './operators/pulled.js';
 import { squares } from './operators/squares.js';
+import { throughStages } from './operators/throughStages.js';
 import type { RowInput, RowResult } from './Row.js';
 
 /** Results that may wait for an earlier row, on top of the rows that are being generated. */
@@ -177,7 +180,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
     const ledger = this.outlook.ledger(schedule.name, options.pipeline !== undefined);
     const recorder = this.recorder(schedule.name, options, ledger);
     const { pool } = this;
-    const source = intake(rows, {
+    const source = endingAtOnce(rows, (input) => intake(input, {
       options,
       tokenizer: this.tokenizer,
       limits: { contextTokens, vocabularySize },
@@ -188,12 +191,11 @@ export class Engine implements GenerationSource, AsyncDisposable {
       inFlight,
       recorder,
       rejected$,
-    });
+    }));
     const run = this.start(source, { ...options, schedule, mostRows: this.outlook.mostRows }, recorder);
     this.outlook.began(ledger);
     void run.drained.then(() => {
       inFlight.wake();
-      recorder.end(options.onStats);
       this.outlook.ended(ledger);
     });
     return {
@@ -217,11 +219,10 @@ export class Engine implements GenerationSource, AsyncDisposable {
    */
   async follow(peers: Peers, options: FollowOptions = {}): Promise<void> {
     const run = this.following(peers, options);
-    const squares$ = squares(run).pipe((options.pipeline ?? defaultPipeline)(run), finishedRows(run));
     try {
-      await lastValueFrom(squares$, { defaultValue: undefined });
+      await lastValueFrom(throughStages(run, options.pipeline), { defaultValue: undefined });
     } finally {
-      await run.drained;
+      await run.settled();
     }
   }
 
@@ -229,6 +230,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
   following(peers: Peers, options: FollowOptions = {}): FollowingRun {
     this.checkOptions(options);
     if (layerBounds(this.settled.grid).embeds) throw new UsageError('follow: found an engine of the first layers, expected one of later layers; the first one generates');
+    checkPeers(peers);
     const recorder = this.recorder('following', options);
     const run = new FollowingRun({
       id: this.nextRun++,
@@ -247,9 +249,6 @@ export class Engine implements GenerationSource, AsyncDisposable {
       },
     });
     this.track(run);
-    void run.drained.then(() => {
-      recorder.end(options.onStats);
-    });
     return run;
   }
 
@@ -307,7 +306,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
 
   private async *iterate(rows: RowSource, options: RunOptions): AsyncGenerator<RowResult, void, undefined> {
     const generation = this.generation(isObservable(rows) ? pulled(rows) : rows, options);
-    yield* iterated(generatedRows(generation), generation.delivered, () => generation.run.drained);
+    yield* iterated(generatedRows(generation), generation.delivered, () => generation.run.settled());
   }
 
   private start<Result>(rows: AsyncIterator<RunRow<Result>>, options: StartOptions, recorder: RunRecorder): Run<Result> {
@@ -358,9 +357,10 @@ export class Engine implements GenerationSource, AsyncDisposable {
     if (!part && peers) throw new UsageError('peers: found some, expected none: this engine has all layers of the model');
     if (part && part.first > 0) throw new UsageError('layers: found an engine of later layers, expected one that has the first: only there rows come in; this one can follow');
     if (part && !peers) throw new UsageError('peers: found none, expected a source and a sink: this engine has a part of the layers only');
+    if (peers) checkPeers(peers);
   }
 
-  private recorder(schedule: string, { onProgress, onTrace, pipeline }: Pick<RunOptions, 'onProgress' | 'onTrace' | 'pipeline'>, ledger?: SeenRun['ledger']): RunRecorder {
+  private recorder(schedule: string, { onProgress, onStats, onTrace, pipeline }: Pick<RunOptions, 'onProgress' | 'onStats' | 'onTrace' | 'pipeline'>, ledger?: SeenRun['ledger']): RunRecorder {
     const products = this.settled.gpuTier?.options.products ?? 'own';
     return new RunRecorder({
       model: this.source.path,
@@ -371,6 +371,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
       outlook: (totals) => this.outlook.of({ schedule, totals, ownStages: pipeline !== undefined, ledger }),
       ledger,
       onProgress,
+      onStats,
       onTrace,
     });
   }
