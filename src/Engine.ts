@@ -160,7 +160,9 @@ export class Engine implements GenerationSource, AsyncDisposable {
    * Calls may overlap; they share the engine's memory.
    *
    * @throws UsageError for an option out of range, before anything is read
-   * @throws TaskError if the device fails; InterruptedError if `options.signal` fires. Rows that were finished have been delivered
+   * @throws TaskError if the device fails; ScheduleError for a schedule or pipeline that breaks a path; InterruptedError if `options.signal` fires; what a callback
+   * throws. Rows that were finished have been delivered
+   * @throws whatever `rows` throws, after the results of all rows before that
    */
   generate(rows: RowSource, options: RunOptions = {}): AsyncGenerator<RowResult, void, undefined> {
     this.checkOptions(options);
@@ -214,7 +216,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
    * one's to the first one's. Resolves when the engine before has ended its run or given it up.
    *
    * @param peers a source and a sink of this run's own
-   * @throws UsageError for an engine that has the model's first layers
+   * @throws UsageError for an engine that has the model's first layers, or without peers
    * @throws PeerError if the engine before fails, or does not fit; TaskError if the device fails; InterruptedError if `options.signal` fires
    */
   async follow(peers: Peers, options: FollowOptions = {}): Promise<void> {
