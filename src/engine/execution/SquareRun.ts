@@ -1,4 +1,5 @@
 import type { Observable, Subscriber } from 'rxjs';
+import { checkSignal } from '../../arguments/checks.js';
 import { InterruptedError } from '../../errors/InterruptedError.js';
 import { UsageError } from '../../errors/UsageError.js';
 import type { Move, Movement } from '../memory/movement.js';
@@ -64,6 +65,7 @@ export abstract class SquareRun<Row extends HeldRow> implements StageContext {
   readonly movement: Movement;
   /** Resolved when nothing of the run is left on the device. */
   readonly drained: Promise<void>;
+  finished = false;
 
   protected readonly checker: PathChecker;
   protected readonly live = new Map<RowId, Row>();
@@ -74,7 +76,6 @@ export abstract class SquareRun<Row extends HeldRow> implements StageContext {
   protected held: Square | undefined;
   protected subscriber: Subscriber<IssuedSquare> | undefined;
   protected closed = false;
-  finished = false;
   private readonly composition: CompositionChecker;
   /** Squares under way of each batch; they share one array of rows. */
   private readonly underWay = new Map<readonly RowRange[], number>();
@@ -94,6 +95,7 @@ export abstract class SquareRun<Row extends HeldRow> implements StageContext {
     steady: SteadySweeps | undefined,
   ) {
     const { id, device, grid, movement, pool, recorder, signal, peers } = base;
+    checkSignal('signal', signal);
     this.grid = grid;
     this.device = device;
     this.movement = movement;
@@ -104,10 +106,10 @@ export abstract class SquareRun<Row extends HeldRow> implements StageContext {
     const { first, embeds } = layerBounds(grid);
     this.firstLayer = first;
     this.boundary = peers && new Boundary(peers, embeds, grid.slots, this.boundaryEvents());
-    const stopListening = signal ? onAbort(signal, (reason) => {
+    const stopListening = signal && onAbort(signal, (reason) => {
       this.fail(new InterruptedError(reason));
-    }) : (): void => undefined;
-    // Whatever could be wrong with what the caller gave has been met by now: from here on there is something to give back.
+    });
+    // What could be wrong with what the caller gave has shown by now: from here on there is something to give back.
     device.openRun(id, { slots: grid.slots, tokensPerSquare: grid.tokensPerSquare, peers: this.boundary });
     this.pages = pool.openRun(steady);
     const completions = device.completed$.subscribe((burst) => {
@@ -125,7 +127,7 @@ export abstract class SquareRun<Row extends HeldRow> implements StageContext {
       () => {
         releases.unsubscribe();
       },
-      stopListening,
+      () => stopListening?.(),
     );
   }
 
