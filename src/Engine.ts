@@ -21,6 +21,7 @@ import { peerMovement } from './engine/memory/peerMovement.js';
 import { placementOf } from './engine/placementOf.js';
 import type { OrderedResult } from './engine/rows/ActiveRow.js';
 import type { FollowOptions, Generation, GenerationSource, RunOptions } from './engine/rows/Generation.js';
+import { endingAtOnce } from './engine/rows/endingAtOnce.js';
 import { InFlight } from './engine/rows/InFlight.js';
 import { intake } from './engine/rows/intake.js';
 import { checkRows } from './engine/rows/checkRows.js';
@@ -32,6 +33,7 @@ import type { Schedule } from './engine/schedules/Schedule.js';
 import { layerBounds } from './engine/schedules/Square.js';
 import { beginOf, joined, type StageFacts } from './engine/stages/begin.js';
 import type { Peers } from './engine/stages/Boundary.js';
+import { checkPeers } from './engine/stages/checkPeers.js';
 import type { EngineOptions } from './EngineOptions.js';
 import { InterruptedError } from './errors/InterruptedError.js';
 import { UsageError } from './errors/UsageError.js';
@@ -47,6 +49,7 @@ import { generatedRows } from './operators/generatedRows.js';
 import { iterated } from './operators/iterated.js';
 import { pulled } from './operators/pulled.js';
 import { squares } from './operators/squares.js';
+import { throughStages } from './operators/throughStages.js';
 import type { RowInput, RowResult } from './Row.js';
 
 /** Results that may wait for an earlier row, on top of the rows that are being generated. */
@@ -161,7 +164,9 @@ export class Engine implements GenerationSource, AsyncDisposable {
    * Calls may overlap; they share the engine's memory.
    *
    * @throws UsageError for an option out of range, before anything is read
-   * @throws TaskError if the device fails; InterruptedError if `options.signal` fires. Rows that were finished have been delivered
+   * @throws TaskError if the device fails; ScheduleError for a schedule or pipeline that breaks a path; InterruptedError if `options.signal` fires; what a callback
+   * throws. Rows that were finished have been delivered
+   * @throws whatever `rows` throws, after the results of all rows before that
    */
   generate(rows: RowSource, options: RunOptions = {}): AsyncGenerator<RowResult, void, undefined> {
     this.checkOptions(options);
@@ -183,7 +188,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
     const ledger = this.outlook.ledger(schedule.name, options.pipeline !== undefined);
     const recorder = this.recorder(schedule.name, options, ledger);
     const { pool } = this;
-    const source = intake(rows, {
+    const source = endingAtOnce(rows, (input) => intake(input, {
       options,
       tokenizer: this.tokenizer,
       limits: { contextTokens, vocabularySize },
@@ -194,12 +199,11 @@ export class Engine implements GenerationSource, AsyncDisposable {
       inFlight,
       recorder,
       rejected$,
-    });
+    }));
     const run = this.start(source, { ...options, schedule, mostRows: this.outlook.mostRows }, recorder);
     this.outlook.began(ledger);
     void run.drained.then(() => {
       inFlight.wake();
-      recorder.end(options.onStats);
       this.outlook.ended(ledger);
     });
     return {
@@ -218,16 +222,15 @@ export class Engine implements GenerationSource, AsyncDisposable {
    * one's to the first one's. Resolves when the engine before has ended its run or given it up.
    *
    * @param peers a source and a sink of this run's own
-   * @throws UsageError for an engine that has the model's first layers
+   * @throws UsageError for an engine that has the model's first layers, or without peers
    * @throws PeerError if the engine before fails, or does not fit; TaskError if the device fails; InterruptedError if `options.signal` fires
    */
   async follow(peers: Peers, options: FollowOptions = {}): Promise<void> {
     const run = this.following(peers, options);
-    const squares$ = squares(run).pipe((options.pipeline ?? defaultPipeline)(run), finishedRows(run));
     try {
-      await lastValueFrom(squares$, { defaultValue: undefined });
+      await lastValueFrom(throughStages(run, options.pipeline), { defaultValue: undefined });
     } finally {
-      await run.drained;
+      await run.settled();
     }
   }
 
@@ -236,6 +239,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
     this.checkOpen();
     checkFollowOptions(options);
     if (layerBounds(this.settled.grid).embeds) throw new UsageError('follow: found an engine of the first layers, expected one of later layers; the first one generates');
+    checkPeers(peers);
     const recorder = this.recorder('following', options);
     const run = new FollowingRun({
       id: this.nextRun++,
@@ -254,9 +258,6 @@ export class Engine implements GenerationSource, AsyncDisposable {
       },
     });
     this.track(run);
-    void run.drained.then(() => {
-      recorder.end(options.onStats);
-    });
     return run;
   }
 
@@ -307,7 +308,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
 
   private async *iterate(rows: RowSource, options: RunOptions): AsyncGenerator<RowResult, void, undefined> {
     const generation = this.generation(isObservable(rows) ? pulled(rows) : rows, options);
-    yield* iterated(generatedRows(generation), generation.delivered, () => generation.run.drained);
+    yield* iterated(generatedRows(generation), generation.delivered, () => generation.run.settled());
   }
 
   private start<Result>(rows: AsyncIterator<RunRow<Result>>, options: StartOptions, recorder: RunRecorder): Run<Result> {
@@ -358,9 +359,10 @@ export class Engine implements GenerationSource, AsyncDisposable {
     if (!part && peers) throw new UsageError('peers: found some, expected none: this engine has all layers of the model');
     if (part && part.first > 0) throw new UsageError('layers: found an engine of later layers, expected one that has the first: only there rows come in; this one can follow');
     if (part && !peers) throw new UsageError('peers: found none, expected a source and a sink: this engine has a part of the layers only');
+    if (peers) checkPeers(peers);
   }
 
-  private recorder(schedule: string, { onProgress, onTrace, pipeline }: Pick<RunOptions, 'onProgress' | 'onTrace' | 'pipeline'>, ledger?: SeenRun['ledger']): RunRecorder {
+  private recorder(schedule: string, { onProgress, onStats, onTrace, pipeline }: Pick<RunOptions, 'onProgress' | 'onStats' | 'onTrace' | 'pipeline'>, ledger?: SeenRun['ledger']): RunRecorder {
     const products = this.settled.gpuTier?.options.products ?? 'own';
     return new RunRecorder({
       model: this.source.path,
@@ -371,6 +373,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
       outlook: (totals) => this.outlook.of({ schedule, totals, ownStages: pipeline !== undefined, ledger }),
       ledger,
       onProgress,
+      onStats,
       onTrace,
     });
   }

@@ -91,11 +91,11 @@ export interface GenerateOptions extends SamplingOptions {
   readonly logprobs?: number;
   /** Text such as `<|im_start|>` inside a row is data, not a control token. Default false: it is parsed, as transformers does. */
   readonly escapeSpecialTokens?: boolean;
-  /** Results in order of input (the default; finished rows wait for earlier ones, some thousand of them at most) or of completion. */
+  /** Results in order of input (the default; finished rows wait for earlier ones, some thousand of them at most, but not beyond a failure or an abort) or of completion. */
   readonly order?: 'input' | 'completion';
-  /** Ends the run: no row is admitted, running ones are dropped, the iteration throws InterruptedError. */
+  /** Ends the run: no row is admitted, running ones are dropped, the iteration throws InterruptedError after the rows that were finished. */
   readonly signal?: AbortSignal;
-  /** Called at most ten times a second, and once at the end. */
+  /** Called at most ten times a second, and once at the end. What this or another callback throws fails the run: the iteration throws it. */
   readonly onProgress?: (progress: Progress) => void;
   /** Called once, when the run has ended, in whatever way. */
   readonly onStats?: (stats: RunStats) => void;

@@ -1,10 +1,8 @@
 import { identity, map, merge, type Observable } from 'rxjs';
 import type { Generation } from '../engine/rows/Generation.js';
 import type { RowResult } from '../Row.js';
-import { defaultPipeline } from './defaultPipeline.js';
-import { finishedRows } from './finishedRows.js';
 import { inputOrder } from './inputOrder.js';
-import { squares } from './squares.js';
+import { throughStages } from './throughStages.js';
 
 /**
  * A generation as a stream of results: the squares of its run, through its stages, to the rows that end with them; refused rows among them.
@@ -12,9 +10,7 @@ import { squares } from './squares.js';
  */
 export function generatedRows(generation: Generation): Observable<RowResult> {
   const { run, options, rejected$ } = generation;
-  const pipeline = (options.pipeline ?? defaultPipeline)(run);
-  const finished$ = squares(run).pipe(pipeline, finishedRows(run));
-  return merge(finished$, rejected$).pipe(
+  return merge(throughStages(run, options.pipeline), rejected$).pipe(
     options.order === 'completion' ? identity : inputOrder(({ sequence }) => sequence),
     map(({ result }) => result),
   );

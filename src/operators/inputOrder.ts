@@ -1,10 +1,11 @@
 import { Observable, type OperatorFunction } from 'rxjs';
 
 /**
- * Restores the order of input: values wait for those with a lower sequence number. Sequences start at 0 and leave nothing out.
+ * Restores the order of input: values wait for those with a lower sequence number. Sequences start at 0 and leave nothing out, unless the stream ends
+ * before its time: what waits then goes out first, in order, with gaps.
  *
- *     in    --2--0--1--|
- *     out   -----0--(12)|
+ *     in    --2--0--1--|         --2--0--#
+ *     out   -----0--(12)|        -----0--(2#)
  *
  * It holds every value that is ahead of its turn, so whoever numbers them has to bound how far ahead one can be.
  */
@@ -13,25 +14,33 @@ export function inputOrder<T>(sequenceOf: (value: T) => number): OperatorFunctio
     new Observable((subscriber) => {
       const early = new Map<number, T>();
       let next = 0;
+      /** Nobody they wait for will come any more. */
+      const flush = (): void => {
+        for (const [, value] of [...early].sort(([a], [b]) => a - b)) subscriber.next(value);
+      };
       return source$.subscribe({
         next: (value) => {
           let sequence: number;
           try {
             sequence = sequenceOf(value);
           } catch (error) {
+            flush();
             subscriber.error(error);
             return;
           }
           early.set(sequence, value);
-          for (let due = early.get(next); due !== undefined && early.delete(next); due = early.get(next)) {
-            next++;
+          for (; early.has(next); next++) {
+            const due = early.get(next) as T;
+            early.delete(next);
             subscriber.next(due);
           }
         },
         error: (error: unknown) => {
+          flush();
           subscriber.error(error);
         },
         complete: () => {
+          flush();
           subscriber.complete();
         },
       });

@@ -1,8 +1,11 @@
 import { defer, tap, type OperatorFunction } from 'rxjs';
+import { found } from '../arguments/found.js';
+import { checkObject } from '../arguments/objectArgument.js';
+import { UsageError } from '../errors/UsageError.js';
 import type { GenerationSource, RunOptions } from '../engine/rows/Generation.js';
 import type { RowInput, RowResult } from '../Row.js';
 import { generatedRows } from './generatedRows.js';
-import { pulled, type PulledOptions } from './pulled.js';
+import { checkPulledOptions, pulled, type PulledOptions } from './pulled.js';
 
 /**
  * Generates an answer for every row of a stream.
@@ -19,11 +22,16 @@ import { pulled, type PulledOptions } from './pulled.js';
  * @param engine an open engine
  * @param options of the rows and the run; `queue` bounds the rows that wait
  * @returns an operator; a row that is bad becomes a result with `error`, only a failed run is the stream's error
+ * @throws UsageError for what is no engine, or a queue out of range
  */
-export function offloadGenerate(engine: GenerationSource, { queue, ...options }: RunOptions & { readonly queue?: PulledOptions } = {}): OperatorFunction<RowInput, RowResult> {
+export function offloadGenerate(engine: GenerationSource, options: RunOptions & { readonly queue?: PulledOptions } = {}): OperatorFunction<RowInput, RowResult> {
+  if (typeof (engine as Partial<GenerationSource> | null | undefined)?.generation !== 'function') throw new UsageError(`engine: found ${found(engine)}, expected an open engine`);
+  checkObject('options', options);
+  const { queue = {}, ...runOptions } = options;
+  checkPulledOptions('queue', queue);
   return (rows$) =>
     defer(() => {
-      const generation = engine.generation(pulled(rows$, queue), options);
+      const generation = engine.generation(pulled(rows$, queue), runOptions);
       return generatedRows(generation).pipe(
         tap(() => {
           generation.delivered();

@@ -1,3 +1,4 @@
+import { checkWhole } from '../arguments/checks.js';
 import { map, type OperatorFunction } from 'rxjs';
 import type { IssuedSquare } from '../engine/execution/IssuedSquare.js';
 import type { StageContext } from '../engine/execution/Run.js';
@@ -31,7 +32,7 @@ export class StepGate {
   private readonly steps: IssuedSquare[][] = [];
 
   constructor(private readonly ahead: number) {
-    if (!Number.isInteger(ahead) || ahead < 0) throw new RangeError(`ahead: found ${ahead}, expected a whole number of at least 0`);
+    checkWhole('ahead', ahead, 0);
   }
 
   /** Opens a step for its first square. */

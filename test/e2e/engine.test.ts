@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { fileURLToPath } from 'node:url';
-import { from, lastValueFrom, toArray } from 'rxjs';
+import { getEventListeners } from 'node:events';
+import { firstValueFrom, from, lastValueFrom, Observable, Subject, toArray } from 'rxjs';
 import {
-  compute, diagonalBlock, Engine, InterruptedError, loadWeight, MemoryBudgetError, ModelFileError, offloadGenerate, rowByRow, serialize, synchronize, UsageError, zigZagBlock,
+  compute, diagonalBlock, Engine, InterruptedError, loadWeight, MemoryBudgetError, ModelFileError, offloadGenerate, pulled, rowByRow, serialize, synchronize, UsageError, zigZagBlock,
   type EngineOptions, type Row, type RowInput, type RowResult, type RunOptions, type RunStats, type TraceEvent,
 } from '../../src/index.js';
 
@@ -157,6 +158,106 @@ describe('an engine', () => {
     })()).rejects.toThrow(InterruptedError);
     expect(seen.length).toBeGreaterThanOrEqual(6);
     expect(seen.length).toBeLessThan(500);
+  });
+
+  const long = { tokens: [1, 2], maxNewTokens: 400 };
+  const short = Array.from({ length: 20 }, (_, i) => ({ tokens: [i + 3], maxNewTokens: 1 }));
+
+  test('rows that are finished when a run is aborted are delivered, although an earlier one is not', async () => {
+    const controller = new AbortController();
+    let stats: RunStats | undefined;
+    const seen: number[] = [];
+    // Four places, and four rows that wait: when the last one is read, most have been through.
+    const rows = (function* () { yield long; yield* short; controller.abort(); yield { tokens: [1] }; })();
+    const run = engine.generate(rows, { ignoreEos: true, signal: controller.signal, onStats: (each) => (stats = each) });
+    await expect((async () => { for await (const row of run) seen.push(row.index); })()).rejects.toThrow(InterruptedError);
+    expect(seen.length).toBeGreaterThan(9);
+    expect(stats?.rows.done).toBe(seen.length);
+    expect(seen).toEqual([...seen].sort((a, b) => a - b));
+    expect(seen).not.toContain(0);
+  });
+
+  test('a source that fails, or overflows its queue, costs none of the rows before', async () => {
+    const failing = (function* () { yield* short; throw new Error('the tape broke'); })();
+    const overflowing = pulled(from([...short, ...short]), { capacity: 20 });
+    for (const [source, message] of [[failing, 'the tape broke'], [overflowing, 'more than 20 values wait']] as const) {
+      let count = 0;
+      await expect((async () => { for await (const _ of engine.generate(source)) count++; })()).rejects.toThrow(message);
+      expect(count).toBe(20);
+    }
+  });
+
+  test('whatever ends a run early unsubscribes from a source that is silent', async () => {
+    const row = { tokens: [1], maxNewTokens: 1 };
+    const pulledOnce = new Subject<RowInput>();
+    setImmediate(() => { pulledOnce.next(row); });
+    for await (const _ of engine.generate(pulledOnce)) break;
+    expect(pulledOnce.observed).toBe(false);
+
+    const taken = new Subject<RowInput>();
+    const first = firstValueFrom(taken.pipe(offloadGenerate(engine)));
+    taken.next(row);
+    await first;
+    expect(taken.observed).toBe(false);
+
+    const left = new Subject<RowInput>();
+    const subscription = left.pipe(offloadGenerate(engine)).subscribe();
+    expect(left.observed).toBe(true);
+    subscription.unsubscribe();
+    expect(left.observed).toBe(false);
+
+    const aborted = new Subject<RowInput>();
+    const controller = new AbortController();
+    const end = lastValueFrom(aborted.pipe(offloadGenerate(engine, { signal: controller.signal })));
+    controller.abort();
+    expect(aborted.observed).toBe(false);
+    await expect(end).rejects.toThrow(InterruptedError);
+  });
+
+  test.each(['onProgress', 'onStats', 'onTrace'] as const)('%s that throws fails the run with what it threw; the process goes on, and so does the engine', async (name) => {
+    const thrown = new Error('mine');
+    const fails = { [name]: () => { throw thrown; } };
+    const seen: number[] = [];
+    await expect((async () => { for await (const row of engine.generate(short, fails)) seen.push(row.index); })()).rejects.toBe(thrown);
+    if (name === 'onStats') expect(seen).toEqual([...short.keys()]);
+    await expect(lastValueFrom(from(short).pipe(offloadGenerate(engine, fails)))).rejects.toBe(thrown);
+    await expect(collect(engine.generate(short))).resolves.toHaveLength(20);
+  });
+
+  test.each<[string, RunOptions]>([
+    ['schedule that does not start', { schedule: { ...diagonalBlock(), start: () => { throw new Error('as asked'); } } }],
+    ['pipeline that throws', { pipeline: () => { throw new Error('as asked'); } }],
+    ['pipeline that makes no stages', { pipeline: (() => 'as asked') as never }],
+    ['pipeline whose stages return no Observable', { pipeline: (() => () => 'as asked') as never }],
+    ['signal that is none', { signal: 'as asked' as never }],
+    ['pipeline that is none', { pipeline: 'as asked' as never }],
+  ])('a %s fails the run, of which nothing is left', async (_, options) => {
+    const { run } = engine.generation([]);
+    const { completed$ } = run.device;
+    run.close();
+    let observers = 0;
+    const watched = new Observable((subscriber) => {
+      observers++;
+      const subscription = completed$.subscribe(subscriber);
+      return () => { observers--; subscription.unsubscribe(); };
+    });
+    Object.defineProperty(run.device, 'completed$', { value: watched, configurable: true });
+    try {
+      for (let i = 0; i < 3; i++) await expect(collect(engine.generate([{ tokens: [1] }], options))).rejects.toThrow('as asked');
+      await expect(lastValueFrom(from([{ tokens: [1] }]).pipe(offloadGenerate(engine, options)))).rejects.toThrow('as asked');
+    } finally {
+      Object.defineProperty(run.device, 'completed$', { value: completed$, configurable: true });
+    }
+    expect(observers).toBe(0);
+  });
+
+  test('many runs share one listener of a signal', async () => {
+    const { signal } = new AbortController();
+    const runs = Array.from({ length: 12 }, () => collect(engine.generate([{ tokens: [1], maxNewTokens: 2 }], { signal })));
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(getEventListeners(signal, 'abort')).toHaveLength(1);
+    await Promise.all(runs);
+    expect(getEventListeners(signal, 'abort')).toHaveLength(0);
   });
 
   test('an end token, a stop string and a length end rows; log-probabilities come one a token', async () => {

@@ -186,6 +186,12 @@ describe('layers divided over engines', () => {
     expect(() => back.generate(rows, { peers: at(ring.connect(), 1) })).toThrow(UsageError);
     await expect(front.follow(at(ring.connect(), 0))).rejects.toThrow(UsageError);
     await expect(front.perplexity([1, 2, 3], { window: 3 })).rejects.toThrow(UsageError);
+    const { source, sink } = at(ring.connect(), 1);
+    for (const peers of [undefined, null, {}, { source }, { sink }, { source: 'x', sink }, { source, sink: {} }]) {
+      await expect(back.follow(peers as never)).rejects.toThrow(/^peers\.(source|sink): found /);
+      await expect(back.follow(peers as never)).rejects.toThrow(UsageError);
+      if (peers) expect(() => front.generate(rows, { peers: peers as never })).toThrow(/^peers\.(source|sink): found /);
+    }
     for (const layersOption of [{ first: 0, count: 0 }, { first: 1, count: layers }, { first: -1, count: 1 }, { first: 0.5, count: 1 }]) {
       await expect(Engine.open({ ...OPENED, model: name, layers: layersOption })).rejects.toThrow(UsageError);
     }

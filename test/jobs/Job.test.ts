@@ -4,6 +4,7 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { InterruptedError } from '../../src/errors/InterruptedError.js';
 import { JobFileError } from '../../src/errors/JobFileError.js';
+import { TaskError } from '../../src/errors/TaskError.js';
 import { UsageError } from '../../src/errors/UsageError.js';
 import { readRows } from '../../src/jobs/readRows.js';
 import { runJob, type RunJobOptions } from '../../src/jobs/runJob.js';
@@ -414,6 +415,25 @@ describe('resume', () => {
       }),
       { numRuns: 150 },
     );
+  });
+
+  test('what a run that failed had finished ahead of its turn is kept, and only what is missing is done again', async () => {
+    const { input, output } = files(prompts(12));
+    const finished = [0, 1, 4, 5, 9];
+    const stub = new StubEngine({ width: 12 });
+    const failing = {
+      async *generate(rows: AsyncIterable<RowInput>): AsyncGenerator<RowResult> {
+        for await (const result of stub.generate(rows)) if (finished.includes(result.index)) yield result;
+        throw new TaskError('load_weight', 'the disk fell off');
+      },
+    };
+    expect(await failure(runJob({ engine: failing, input, output }))).toBeInstanceOf(TaskError);
+    expect(readResults(output).map(({ index }) => index)).toEqual(finished);
+    const missing = [2, 3, 6, 7, 8, 10, 11];
+    const engine = new StubEngine();
+    expect(await runJob({ engine, input, output, resume: true })).toMatchObject({ rows: 12, kept: 5, done: 7 });
+    expect(engine.admitted).toEqual(missing.map((at) => `row-${at}`));
+    expect(readResults(output).map(({ index }) => index)).toEqual([...finished, ...missing]);
   });
 
   test('a torn last line is cut off even if the resumed run gets nowhere', async () => {

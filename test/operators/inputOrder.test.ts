@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { EMPTY, from, NEVER, of, Subject, throwError, toArray } from 'rxjs';
+import { EMPTY, NEVER, of, Subject, take, throwError } from 'rxjs';
 import { inputOrder } from '../../src/operators/inputOrder.js';
 
 const ordered = inputOrder<number>((value) => value);
@@ -51,9 +51,26 @@ describe('inputOrder', () => {
     expect(seen).toEqual([0, 1]);
   });
 
-  test('values that never become due are dropped at the end', () => {
-    let all: number[] = [];
-    from([0, 2]).pipe(ordered, toArray()).subscribe((values) => (all = values));
-    expect(all).toEqual([0]);
+  test('however the stream ends, what waits goes out before, in order, with gaps', () => {
+    fc.assert(
+      fc.property(fc.uniqueArray(fc.nat(20)), fc.constantFrom('error', 'complete'), (values, end) => {
+        const seen: unknown[] = [];
+        const source$ = new Subject<number>();
+        source$.pipe(ordered).subscribe({ next: (value) => seen.push(value), error: (error: unknown) => seen.push(error), complete: () => seen.push('complete') });
+        for (const value of values) source$.next(value);
+        if (end === 'error') source$.error('error');
+        else source$.complete();
+        expect(seen).toEqual([...values.sort((a, b) => a - b), end]);
+      }),
+    );
+  });
+
+  test('whoever unsubscribes while what waits goes out gets no more of it', () => {
+    const seen: unknown[] = [];
+    const source$ = new Subject<number>();
+    source$.pipe(ordered, take(1)).subscribe({ next: (value) => seen.push(value), error: (error: unknown) => seen.push(error) });
+    for (const value of [3, 2]) source$.next(value);
+    source$.error('broken');
+    expect(seen).toEqual([2]);
   });
 });

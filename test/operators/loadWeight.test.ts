@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { from } from 'rxjs';
 import { ALL_ON_CPU } from '../../src/engine/memory/movement.js';
+import { UsageError } from '../../src/errors/UsageError.js';
 import { compute } from '../../src/operators/compute.js';
 import { loadWeight } from '../../src/operators/loadWeight.js';
 import { describeStage, SPREAD, square, stageBench } from './support.js';
@@ -45,6 +46,6 @@ describe('loadWeight', () => {
   });
 
   test.each([-1, 0.5, NaN])('refuses ahead %d', (ahead) => {
-    expect(() => loadWeight(stageBench(SPREAD), { ahead })).toThrow(RangeError);
+    expect(() => loadWeight(stageBench(SPREAD), { ahead })).toThrow(UsageError);
   });
 });

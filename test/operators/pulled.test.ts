@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
-import { EMPTY, from, NEVER, Observable, of, Subject, throwError } from 'rxjs';
+import { EMPTY, from, NEVER, Observable, of, range, Subject, throwError } from 'rxjs';
 import { UsageError } from '../../src/errors/UsageError.js';
-import { pulled } from '../../src/operators/pulled.js';
+import { pulled, type PulledOptions } from '../../src/operators/pulled.js';
 
 async function all<T>(values: AsyncIterable<T>): Promise<T[]> {
   const list: T[] = [];
@@ -13,7 +13,7 @@ describe('pulled', () => {
   test('empty, one, many', async () => {
     await expect(all(pulled(EMPTY))).resolves.toEqual([]);
     await expect(all(pulled(of(1)))).resolves.toEqual([1]);
-    await expect(all(pulled(from([1, undefined, 3])))).resolves.toEqual([1, undefined, 3]);
+    await expect(all(pulled(from([1, undefined, 3, undefined])))).resolves.toEqual([1, undefined, 3, undefined]);
   });
 
   test('an error comes after the values before it', async () => {
@@ -66,6 +66,43 @@ describe('pulled', () => {
     });
     for await (const _ of pulled(source$)) break;
     expect(stopped).toBe(true);
+  });
+
+  test('return unsubscribes at once, also while a value is awaited, which then is none', async () => {
+    const source$ = new Subject<number>();
+    const values = pulled(source$);
+    const pending = [values.next(), values.next()];
+    source$.next(1);
+    expect(source$.observed).toBe(true);
+    void values.return();
+    expect(source$.observed).toBe(false);
+    await expect(Promise.all(pending)).resolves.toEqual([{ done: false, value: 1 }, { done: true, value: undefined }]);
+    await expect(values.next()).resolves.toEqual({ done: true, value: undefined });
+  });
+
+  test('an overflow stops a source that emits without a pause and has no end', async () => {
+    const values = pulled(range(0, Infinity), { capacity: 2 });
+    await expect(values.next()).resolves.toEqual({ done: false, value: 0 });
+    await expect(values.next()).resolves.toEqual({ done: false, value: 1 });
+    await expect(values.next()).rejects.toThrow(UsageError);
+    await expect(values.next()).resolves.toEqual({ done: true, value: undefined });
+  });
+
+  test.each([
+    [{ capacity: NaN }, 'options.capacity: found NaN'],
+    [{ capacity: 0 }, 'options.capacity: found 0'],
+    [{ capacity: 'x' }, 'options.capacity: found "x"'],
+    [{ overflow: 'drop' }, 'options.overflow: found "drop", expected one of error, drop-oldest, drop-newest'],
+    [{ size: 3 }, 'options: found the unknown "size"'],
+    [null, 'options: found null'],
+  ])('refuses %j at once', (options, message) => {
+    expect(() => pulled(EMPTY, options as PulledOptions)).toThrow(UsageError);
+    expect(() => pulled(EMPTY, options as PulledOptions)).toThrow(message);
+  });
+
+  test('refuses what is no Observable', () => {
+    expect(() => pulled([1] as never)).toThrow(UsageError);
+    expect(() => pulled([1] as never)).toThrow('source: found an array of 1, expected an Observable');
   });
 
   test('does not subscribe before it is iterated', async () => {

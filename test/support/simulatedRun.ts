@@ -42,6 +42,8 @@ export interface SimulatedSetup {
   /** Bytes in use, for the trace. */
   readonly memory?: (pool: PagePool) => ReturnType<RecorderSetup['memory']>;
   readonly onTrace?: RecorderSetup['onTrace'];
+  readonly onProgress?: RecorderSetup['onProgress'];
+  readonly onStats?: RecorderSetup['onStats'];
 }
 
 /** What the model of a simulated run weighs. */
@@ -72,7 +74,7 @@ export function simulatedRun(setup: SimulatedSetup): SimulatedRun {
   device.completed$.subscribe((burst) => {
     for (const { event } of burst) events.push(event);
   });
-  const recorder = new RunRecorder({ model: 'simulated', policy: {}, loadSeconds: 0, memory: () => setup.memory?.(pool) ?? {}, onTrace: setup.onTrace });
+  const recorder = new RunRecorder({ model: 'simulated', policy: {}, loadSeconds: 0, memory: () => setup.memory?.(pool) ?? {}, onTrace: setup.onTrace, onProgress: setup.onProgress, onStats: setup.onStats });
   const run = new Run<SimulatedResult>({
     id: 1,
     device: setup.wrapDevice?.(device) ?? device,

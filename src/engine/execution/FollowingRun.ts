@@ -47,7 +47,6 @@ export class FollowingRun extends SquareRun<HeldRow> implements RunOfSquares<nev
       live.uses--;
       this.releaseIfUnused(row, live);
     }
-    this.setup.recorder.rows(this.live.size);
     this.askPump();
     return [];
   }

@@ -15,7 +15,8 @@ export class RowFeed<Result> {
   get remaining(): number {
     return this.sourceEnded ? this.waiting.length : Infinity;
   }
-  failure: Error | undefined;
+  /** What the source threw, whatever that is. The rows before it are still to be taken. */
+  failure: { readonly error: unknown } | undefined;
 
   private readonly waiting: RunRow<Result>[] = [];
   private sourceEnded = false;
@@ -42,7 +43,7 @@ export class RowFeed<Result> {
     this.pull();
   }
 
-  /** Stops pulling and tells the source so. */
+  /** Stops pulling and tells the source so, also while a row is on its way: whoever waits for it need not wait any longer. */
   close(): void {
     if (this.closed) return;
     this.closed = true;
@@ -65,7 +66,7 @@ export class RowFeed<Result> {
       (error: unknown) => {
         this.pulling = false;
         this.sourceEnded = true;
-        this.failure = error instanceof Error ? error : new Error(String(error));
+        this.failure = { error };
         this.onRow();
       },
     );

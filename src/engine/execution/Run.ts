@@ -1,10 +1,12 @@
 import { Subject } from 'rxjs';
+import { found } from '../../arguments/found.js';
 import { PeerError } from '../../errors/PeerError.js';
 import { ScheduleError } from '../../errors/ScheduleError.js';
 import type { AdmittedRow, Schedule } from '../schedules/Schedule.js';
 import type { RowId, RowRange, Square } from '../schedules/Square.js';
 import type { BeginMessage, HiddenMessage, StageMessage } from '../stages/StageMessage.js';
 import { announcementOf } from '../stages/sweeps.js';
+import { nextSweep } from '../schedules/nextSweep.js';
 import type { IssuedSquare } from './IssuedSquare.js';
 import type { RowFeed } from './RowFeed.js';
 import type { RunRow } from './RunRow.js';
@@ -48,7 +50,6 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
   constructor(private readonly setup: RunSetup<Result>) {
     const { grid, schedule } = setup;
     super(setup, schedule.steady && { ...grid, staggered: schedule.steady === 'staggered' });
-    this.scheduleState = schedule.start(grid);
     setup.feed.onRow = () => {
       this.askPump();
     };
@@ -61,6 +62,7 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
   }
 
   protected begin(): void {
+    this.scheduleState = this.setup.schedule.start(this.grid);
     if (!this.boundary) {
       this.setup.feed.start();
       return;
@@ -101,8 +103,10 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
       if (this.held) this.fail(new ScheduleError('capacity', `there is no memory for the next square, and none will come free: the schedule's rows (${rows}, …) grow or end otherwise than it promised`));
       else this.fail(new ScheduleError('complete', `the schedule has no square left, but rows (${rows}, …) are not complete`));
     }
-    if (feed.failure) this.fail(feed.failure);
-    else if (feed.ended && this.live.size === 0 && this.idle) this.finish();
+    if (!feed.ended || this.live.size > 0 || !this.idle) return;
+    // The rows before a failure of their source have been seen to.
+    if (feed.failure) this.fail(feed.failure.error);
+    else this.finish();
   }
 
   protected override entering(square: Square): void {
@@ -129,7 +133,7 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
       this.pages.advance();
       const admitted = this.admit();
       if (admitted.length === 0 && this.live.size === 0) return undefined;
-      const { state, squares } = this.setup.schedule.next(this.scheduleState, { admitted, ended: this.ended });
+      const { state, squares } = nextSweep(this.setup.schedule, this.scheduleState, { admitted, ended: this.ended });
       this.ended = new Set();
       this.scheduleState = state;
       this.squares = this.announced(squares)[Symbol.iterator]();
@@ -179,7 +183,6 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
       }
       this.releaseIfUnused(row, live);
     }
-    this.setup.recorder.rows(this.live.size);
     this.askPump();
     return results;
   }
@@ -205,7 +208,10 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
   private admit(): AdmittedRow[] {
     const { feed, schedule, device, id, mostRows } = this.setup;
     const admitted: AdmittedRow[] = [];
-    const places = schedule.free(this.scheduleState, this.ended);
+    const places: unknown = schedule.free(this.scheduleState, this.ended);
+    if (typeof places !== 'number' || !Number.isSafeInteger(places)) throw new ScheduleError('complete', `${schedule.name}: free returned ${found(places)}, expected a whole number`);
+    // What it says follows from what it has seen, and with no row under way it will see nothing new.
+    if (places <= 0 && feed.peek() && this.live.size === 0) throw new ScheduleError('complete', `${schedule.name}: free returned ${places} while rows wait and none is under way: they would never begin`);
     const taken = this.grid.slots * this.grid.rowsPerSlot - places;
     const free = mostRows ? Math.min(places, mostRows() - taken) : places;
     if (free <= 0 || !feed.peek()) return admitted;

@@ -21,6 +21,7 @@ export interface RecorderSetup {
   /** Sets every task beside what was expected of it. */
   readonly ledger?: { completed(event: TaskEvent): void } | undefined;
   readonly onProgress?: ((progress: Progress) => void) | undefined;
+  readonly onStats?: ((stats: RunStats) => void) | undefined;
   readonly onTrace?: ((event: TraceEvent) => void) | undefined;
 }
 
@@ -29,8 +30,11 @@ const PROGRESS_SECONDS = 0.1;
 /** The rate in a progress report is that of this many seconds. */
 const RATE_SECONDS = 5;
 
-/** Counts what a run does: statistics, progress, trace. Cheap enough to be always on. */
+/** Counts what a run does: statistics, progress, trace. Cheap enough to be always on. What the caller's callbacks throw is for the run to report: see `failure`. */
 export class RunRecorder {
+  /** What a callback threw first. */
+  failure: { readonly error: unknown } | undefined;
+
   private readonly startedAt = performance.now() / 1000;
   private readonly queues = new Map<QueueName, { busySeconds: number; tasks: number; bytes: number }>();
   private readonly bytes = { weights: {} as Record<string, number>, cache: {} as Record<string, number>, activations: {} as Record<string, number> };
@@ -51,9 +55,9 @@ export class RunRecorder {
   private readonly tracedBytes = new Map<string, number>();
 
   constructor(private readonly setup: RecorderSetup) {
-    if (setup.onTrace) {
-      QUEUE_NAMES.forEach((name, tid) => this.setup.onTrace?.({ name: 'thread_name', ph: 'M', ts: 0, pid: 1, tid, args: { name } }));
-    }
+    QUEUE_NAMES.forEach((name, tid) => {
+      this.tell<TraceEvent>(setup.onTrace, () => ({ name: 'thread_name', ph: 'M', ts: 0, pid: 1, tid, args: { name } }));
+    });
   }
 
   /** Runs work of the JavaScript thread and counts its time as orchestration. */
@@ -120,7 +124,7 @@ export class RunRecorder {
     const now = performance.now() / 1000;
     if (this.setup.onProgress && now - this.lastProgress >= PROGRESS_SECONDS) {
       this.lastProgress = now;
-      this.setup.onProgress(this.progress());
+      this.tell(this.setup.onProgress, () => this.progress());
     }
   }
 
@@ -142,9 +146,9 @@ export class RunRecorder {
   }
 
   /** The run is over: the last that its caller is told. */
-  end(onStats: ((stats: RunStats) => void) | undefined): void {
-    this.setup.onProgress?.(this.progress());
-    onStats?.(this.stats());
+  end(): void {
+    this.tell(this.setup.onProgress, () => this.progress());
+    this.tell(this.setup.onStats, () => this.stats());
   }
 
   stats(): RunStats {
@@ -174,11 +178,20 @@ export class RunRecorder {
     return share;
   }
 
+  /** Calls a callback of the caller's, if there is one; nothing that counts or computes is cut short by what it throws. */
+  private tell<T>(callback: ((value: T) => void) | undefined, value: () => T): void {
+    try {
+      callback?.(value());
+    } catch (error) {
+      this.failure ??= { error };
+    }
+  }
+
   private trace({ task, timing }: TaskEvent): void {
     const { onTrace } = this.setup;
     if (!onTrace || !timing) return;
     const { pass, layer, slot, part, rows, bytes, from, to } = task;
-    onTrace({
+    this.tell<TraceEvent>(onTrace, () => ({
       name: task.name,
       ph: 'X',
       // Of whole nanoseconds: a task that begins when another one ends does so in the trace, too.
@@ -187,7 +200,7 @@ export class RunRecorder {
       pid: 1,
       tid: QUEUE_NAMES.indexOf(task.queue),
       args: { pass, layer, slot, ...(part && { part }), rows: rows.map((range) => [range.row, range.firstPosition, range.tokens]), bytes, from, to },
-    });
+    }));
     this.lastEnd = Math.max(this.lastEnd, timing.end);
     this.traceMemory();
   }
@@ -199,7 +212,7 @@ export class RunRecorder {
     for (const [tier, { usedBytes }] of Object.entries(this.setup.memory())) {
       if (this.tracedBytes.get(tier) === usedBytes) continue;
       this.tracedBytes.set(tier, usedBytes);
-      onTrace({ name: `${tier} bytes`, ph: 'C', ts: this.lastEnd * 1e6, pid: 1, tid: 0, args: { used: usedBytes } });
+      this.tell<TraceEvent>(onTrace, () => ({ name: `${tier} bytes`, ph: 'C', ts: this.lastEnd * 1e6, pid: 1, tid: 0, args: { used: usedBytes } }));
     }
   }
 }

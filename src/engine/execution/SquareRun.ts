@@ -1,5 +1,7 @@
 import type { Observable, Subscriber } from 'rxjs';
+import { checkSignal } from '../../arguments/checks.js';
 import { InterruptedError } from '../../errors/InterruptedError.js';
+import { UsageError } from '../../errors/UsageError.js';
 import type { Move, Movement } from '../memory/movement.js';
 import { NO_PAGES, plus } from '../memory/pageCounts.js';
 import type { PagePool, RunPages, SteadySweeps } from '../memory/PagePool.js';
@@ -12,6 +14,7 @@ import type { HiddenMessage, StageMessage } from '../stages/StageMessage.js';
 import { CompositionChecker } from './CompositionChecker.js';
 import type { Completion, Device } from './Device.js';
 import { issuedSquare, type IssuedSquare } from './IssuedSquare.js';
+import { onAbort } from './onAbort.js';
 import type { RunRecorder } from './RunRecorder.js';
 import type { StageContext, StageTask } from './StageContext.js';
 import type { TaskEvent, TaskName } from './Task.js';
@@ -41,10 +44,14 @@ export interface HeldRow {
 
 /** What operators need of a run, whoever decides on its squares. */
 export interface RunOfSquares<Result> extends StageContext {
+  /** Whether all of its squares have come, and have passed all stages. */
+  readonly finished: boolean;
   /** Results that are not a square's of this run: those of rows whose tokens are sampled elsewhere. Completes when squares under way will lead to nothing. */
   readonly returned$: Observable<Result>;
   connect(subscriber: Subscriber<IssuedSquare>): void;
   close(error?: Error): void;
+  /** Ends the run with an error, which its squares end with, too. */
+  fail(error: unknown): void;
   retire(square: IssuedSquare): Result[];
 }
 
@@ -58,6 +65,7 @@ export abstract class SquareRun<Row extends HeldRow> implements StageContext {
   readonly movement: Movement;
   /** Resolved when nothing of the run is left on the device. */
   readonly drained: Promise<void>;
+  finished = false;
 
   protected readonly checker: PathChecker;
   protected readonly live = new Map<RowId, Row>();
@@ -74,6 +82,8 @@ export abstract class SquareRun<Row extends HeldRow> implements StageContext {
   private credits: number;
   private outstanding = 0;
   private failure: Error | undefined;
+  /** Why the run has failed, where it has: whatever was thrown. */
+  private reason: { readonly error: unknown } | undefined;
   private pumping = false;
   private pumpAsked = false;
   private isDrained = false;
@@ -85,6 +95,7 @@ export abstract class SquareRun<Row extends HeldRow> implements StageContext {
     steady: SteadySweeps | undefined,
   ) {
     const { id, device, grid, movement, pool, recorder, signal, peers } = base;
+    checkSignal('signal', signal);
     this.grid = grid;
     this.device = device;
     this.movement = movement;
@@ -95,6 +106,10 @@ export abstract class SquareRun<Row extends HeldRow> implements StageContext {
     const { first, embeds } = layerBounds(grid);
     this.firstLayer = first;
     this.boundary = peers && new Boundary(peers, embeds, grid.slots, this.boundaryEvents());
+    const stopListening = signal && onAbort(signal, (reason) => {
+      this.fail(new InterruptedError(reason));
+    });
+    // What could be wrong with what the caller gave has shown by now: from here on there is something to give back.
     device.openRun(id, { slots: grid.slots, tokensPerSquare: grid.tokensPerSquare, peers: this.boundary });
     this.pages = pool.openRun(steady);
     const completions = device.completed$.subscribe((burst) => {
@@ -105,10 +120,6 @@ export abstract class SquareRun<Row extends HeldRow> implements StageContext {
     const releases = pool.released$.subscribe(() => {
       this.askPump();
     });
-    const abort = (): void => {
-      this.fail(new InterruptedError(signal?.reason));
-    };
-    signal?.addEventListener('abort', abort, { once: true });
     this.stops.push(
       () => {
         completions.unsubscribe();
@@ -116,16 +127,24 @@ export abstract class SquareRun<Row extends HeldRow> implements StageContext {
       () => {
         releases.unsubscribe();
       },
-      () => signal?.removeEventListener('abort', abort),
+      () => stopListening?.(),
     );
   }
 
   /** Whether anybody waits for the run's squares; `squares(run)` calls this once. */
   connect(subscriber: Subscriber<IssuedSquare>): void {
-    if (this.subscriber) throw new RangeError('the squares of a run can be subscribed to once');
+    if (this.subscriber) throw new UsageError('squares: found a run that has been subscribed to, expected one that has not: each subscription takes a run of its own');
     this.subscriber = subscriber;
-    if (this.base.signal?.aborted) this.fail(new InterruptedError(this.base.signal.reason));
-    else this.begin();
+    if (this.closed) {
+      subscriber.error(this.reason ? this.reason.error : new UsageError('squares: found a run that is closed, expected one that has not begun'));
+      return;
+    }
+    try {
+      if (this.base.signal?.aborted) throw new InterruptedError(this.base.signal.reason);
+      this.begin();
+    } catch (error) {
+      this.fail(error);
+    }
   }
 
   pagesOf(row: RowId): PageTable | undefined {
@@ -167,11 +186,19 @@ export abstract class SquareRun<Row extends HeldRow> implements StageContext {
     this.finishDraining();
   }
 
-  /** Ends the run with an error. */
-  fail(error: Error): void {
+  /** Ends the run with an error, whatever was thrown. */
+  fail(error: unknown): void {
     if (this.closed) return;
-    this.close(error);
+    this.reason = { error };
+    this.close(error instanceof Error ? error : new Error(String(error)));
     this.subscriber?.error(error);
+  }
+
+  /** Waits until nothing of the run is left on the device. @throws what a callback threw, where no error of the stream could say so: its consumer had gone */
+  async settled(): Promise<void> {
+    await this.drained;
+    const { failure } = this.base.recorder;
+    if (failure && !this.reason) throw failure.error;
   }
 
   /** Somebody has subscribed. */
@@ -212,8 +239,12 @@ export abstract class SquareRun<Row extends HeldRow> implements StageContext {
   /** The stream of squares ends well. */
   protected finish(): void {
     if (this.closed) return;
+    this.finished = true;
     this.close();
-    this.subscriber?.complete();
+    // All is over by now, and the caller has been told.
+    this.reason = this.base.recorder.failure;
+    if (this.reason) this.subscriber?.error(this.reason.error);
+    else this.subscriber?.complete();
   }
 
   protected releaseIfUnused(row: RowId, live: Row): void {
@@ -260,7 +291,7 @@ export abstract class SquareRun<Row extends HeldRow> implements StageContext {
       try {
         this.base.recorder.timed(act);
       } catch (error) {
-        this.fail(error instanceof Error ? error : new Error(String(error)));
+        this.fail(error);
       }
     };
     return {
@@ -288,6 +319,7 @@ export abstract class SquareRun<Row extends HeldRow> implements StageContext {
       this.completed(completion);
     }
     if (this.closed) this.finishDraining();
+    else if (this.base.recorder.failure) this.askPump();
   }
 
   /** Lets squares into the stages while there are credits. */
@@ -296,6 +328,7 @@ export abstract class SquareRun<Row extends HeldRow> implements StageContext {
     if (this.pumping || this.closed || !subscriber) return;
     this.pumping = true;
     try {
+      this.base.recorder.rows(this.live.size);
       while (this.credits > 0 && !subscriber.closed) {
         const square = this.held ?? this.nextSquare();
         if (!square) break;
@@ -304,10 +337,14 @@ export abstract class SquareRun<Row extends HeldRow> implements StageContext {
         this.checker.accept(square);
         this.credits--;
         this.entering(square);
-        subscriber.next(issuedSquare(square));
+        const issued = issuedSquare(square);
+        this.composition.enters(issued);
+        subscriber.next(issued);
       }
+      const { failure } = this.base.recorder;
+      if (failure) this.fail(failure.error);
     } catch (error) {
-      this.fail(error instanceof Error ? error : new Error(String(error)));
+      this.fail(error);
     } finally {
       this.pumping = false;
     }
@@ -344,6 +381,7 @@ export abstract class SquareRun<Row extends HeldRow> implements StageContext {
     this.live.clear();
     this.pages.close();
     this.device.closeRun(this.base.id);
+    this.base.recorder.end();
     this.resolveDrained();
   }
 }

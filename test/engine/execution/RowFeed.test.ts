@@ -43,7 +43,7 @@ describe('RowFeed', () => {
     feed.start();
     await settle();
     expect(feed.peek()).toBeDefined();
-    expect(feed.failure?.message).toBe('torn');
+    expect(feed.failure).toEqual({ error: new Error('torn') });
   });
 
   test('closing tells the source, once, and forgets what waits', async () => {

@@ -3,6 +3,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { lastValueFrom, tap, toArray } from 'rxjs';
+import type { Device } from '../../../src/engine/execution/Device.js';
 import type { Placement } from '../../../src/engine/memory/movement.js';
 import { diagonalBlock } from '../../../src/engine/schedules/diagonalBlock.js';
 import { rowByRow } from '../../../src/engine/schedules/rowByRow.js';
@@ -10,9 +11,13 @@ import { zigZagBlock } from '../../../src/engine/schedules/zigZagBlock.js';
 import { validatePath } from '../../../src/engine/schedules/validatePath.js';
 import { ScheduleError } from '../../../src/errors/ScheduleError.js';
 import { TaskError } from '../../../src/errors/TaskError.js';
+import { UsageError } from '../../../src/errors/UsageError.js';
 import { defaultPipeline } from '../../../src/operators/defaultPipeline.js';
 import { finishedRows } from '../../../src/operators/finishedRows.js';
 import { squares } from '../../../src/operators/squares.js';
+import type { RunStats } from '../../../src/RunStats.js';
+import { inTime } from '../../support/judgedRun.js';
+import { overriding } from '../../support/overriding.js';
 import { simulatedRun, type SimulatedResult, type SimulatedRun, type SimulatedSetup } from '../../support/simulatedRun.js';
 
 const GRID = { layers: 3, slots: 2, rowsPerSlot: 2, tokensPerSquare: 8 };
@@ -116,6 +121,98 @@ describe('a run on the simulated device', () => {
   test('a schedule that forgets a row is refused instead of hanging', async () => {
     const lazy = { ...diagonalBlock(), next: (state: ReturnType<ReturnType<typeof diagonalBlock>['start']>) => ({ state, squares: [] }) };
     await expect(results(simulatedRun({ grid: GRID, rows: [{ promptTokens: 2, newTokens: 2 }], schedule: lazy }))).rejects.toThrow(/complete/);
+  });
+
+  test.each<[string, unknown]>([['an error', new Error('the tape broke')], ['undefined', undefined]])('a source that throws %s ends the run with it, once all rows before it have their results', async (_, thrown) => {
+    const rows = (function* () {
+      for (let i = 0; i < 40; i++) yield { promptTokens: 1 + (i % 5), newTokens: 1 + (i % 3) };
+      throw thrown;
+    })();
+    const simulated = simulatedRun({ grid: GRID, rows });
+    const seen: unknown[] = [];
+    await new Promise<void>((resolve) => {
+      const { run } = simulated;
+      squares(run).pipe(defaultPipeline(run), finishedRows(run)).subscribe({ next: ({ index }) => seen.push(index), error: (error: unknown) => { seen.push(['failed', error]); resolve(); } });
+    });
+    expect(seen.pop()).toEqual(['failed', thrown]);
+    expect([...(seen as number[])].sort((a, b) => a - b)).toEqual([...Array(40).keys()]);
+    await simulated.run.drained;
+    expect(simulated.pool.used).toEqual({ gpu: 0, memory: 0, disk: 0 });
+  });
+
+  test.each([0, -1, NaN, undefined, 0.5])('a schedule whose `free` returns %p while rows wait is refused instead of hanging', async (places) => {
+    const never = { ...diagonalBlock(), free: () => places as number };
+    await expect(inTime(results(simulatedRun({ grid: GRID, rows: [{ promptTokens: 2, newTokens: 2 }], schedule: never })))).rejects.toMatchObject({ name: 'ScheduleError', constraint: 'complete' });
+    const later = { ...diagonalBlock(), free: (...[state, ended]: Parameters<ReturnType<typeof diagonalBlock>['free']>) => (state.pass === 0 ? diagonalBlock().free(state, ended) : (places as number)) };
+    const rows = Array.from({ length: 9 }, () => ({ promptTokens: 2, newTokens: 2 }));
+    await expect(inTime(results(simulatedRun({ grid: GRID, rows, schedule: later })))).rejects.toMatchObject({ name: 'ScheduleError', constraint: 'complete' });
+  });
+
+  test.each<[string, unknown]>([
+    ['nothing', undefined],
+    ['no squares', {}],
+    ['squares that are none', { squares: 5 }],
+    ['a square of nothing', { squares: [{}] }],
+    ['null for a square', { squares: [null] }],
+    ['a square without a pass', { squares: [{ layer: 0, slot: 0, rows: [{ row: 0, firstPosition: 0, tokens: 2, head: 'sample' }] }] }],
+    ['a range of nothing', { squares: [{ pass: 0, layer: 0, slot: 0, rows: [undefined] }] }],
+    ['a range that is no number', { squares: [{ pass: 0, layer: 0, slot: 0, rows: [{ row: 0, firstPosition: NaN, tokens: 2, head: 'sample' }] }] }],
+  ])('a schedule whose `next` returns %s is refused with its name', async (_, sweep) => {
+    const broken = { ...diagonalBlock(), name: 'mine', next: () => sweep as ReturnType<ReturnType<typeof diagonalBlock>['next']> };
+    const simulated = simulatedRun({ grid: GRID, rows: [{ promptTokens: 2, newTokens: 2 }], schedule: broken });
+    const outcome: unknown = await inTime(results(simulated)).catch((error: unknown) => error);
+    expect(outcome).toBeInstanceOf(ScheduleError);
+    expect(String(outcome)).toContain('mine: next ');
+    expect(simulated.pool.used).toEqual({ gpu: 0, memory: 0, disk: 0 });
+  });
+
+  test('a schedule that does not start fails the run, and nothing of it is left', async () => {
+    let open = 0;
+    const simulated = simulatedRun({
+      grid: GRID,
+      rows: [],
+      schedule: { ...diagonalBlock(), start: () => { throw new Error('no start'); } },
+      wrapDevice: (device) => overriding<Device>(device, { openRun: () => { open++; }, closeRun: () => { open--; } }),
+    });
+    expect(open).toBe(1);
+    await expect(results(simulated)).rejects.toThrow('no start');
+    await inTime(simulated.run.drained);
+    expect(open).toBe(0);
+  });
+
+  test('a callback that throws fails the run with what it threw, after the rows that were finished; the others are still called', async () => {
+    const thrown = new Error('mine');
+    const fails = (): never => { throw thrown; };
+    const rows = Array.from({ length: 9 }, () => ({ promptTokens: 2, newTokens: 2 }));
+    for (const callbacks of [{ onProgress: fails }, { onTrace: fails }]) {
+      let stats: RunStats | undefined;
+      const simulated = simulatedRun({ grid: GRID, rows, ...callbacks, onStats: (each) => { stats = each; } });
+      await expect(inTime(results(simulated))).rejects.toBe(thrown);
+      await simulated.run.settled();
+      expect(stats).toBeDefined();
+    }
+    const simulated = simulatedRun({ grid: GRID, rows, onStats: fails });
+    const { run } = simulated;
+    let finished = 0;
+    await expect(inTime(lastValueFrom(squares(run).pipe(defaultPipeline(run), finishedRows(run), tap(() => finished++))))).rejects.toBe(thrown);
+    expect(finished).toBe(9);
+    expect(simulated.pool.used).toEqual({ gpu: 0, memory: 0, disk: 0 });
+  });
+
+  test('a consumer that has gone is told what a callback threw where it waits for the end', async () => {
+    const simulated = simulatedRun({ grid: GRID, rows: [{ promptTokens: 2, newTokens: 2 }], onStats: () => { throw new Error('mine'); } });
+    const { run } = simulated;
+    squares(run).pipe(defaultPipeline(run), finishedRows(run)).subscribe().unsubscribe();
+    await expect(run.settled()).rejects.toThrow('mine');
+  });
+
+  test('squares are subscribed to once, and not after the end', async () => {
+    const simulated = simulatedRun({ grid: GRID, rows: [] });
+    await results(simulated);
+    await expect(lastValueFrom(squares(simulated.run))).rejects.toThrow(UsageError);
+    const failed = simulatedRun({ grid: GRID, rows: [] });
+    failed.run.fail(new Error('closed before'));
+    await expect(lastValueFrom(squares(failed.run))).rejects.toThrow('closed before');
   });
 
   test('a million rows stream through in steady memory, admitted no faster than they are taken', async () => {

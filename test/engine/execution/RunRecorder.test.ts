@@ -43,6 +43,23 @@ describe('RunRecorder', () => {
     expect(events.filter(({ ph }) => ph === 'M').map((event) => event.args.name)).toContain('cpu-compute');
   });
 
+  test('keeps what a callback throws first, goes on counting, and calls the others', () => {
+    const calls: string[] = [];
+    const fails = (name: string) => (): never => {
+      calls.push(name);
+      throw new Error(name);
+    };
+    const recorder = new RunRecorder({ model: 'm', policy: {}, loadSeconds: 0, memory: () => ({}), onTrace: fails('trace'), onProgress: fails('progress'), onStats: fails('stats') });
+    expect(recorder.failure).toEqual({ error: new Error('trace') });
+    recorder.completed(done({}, 1, 5));
+    recorder.rows(3);
+    recorder.end();
+    expect(recorder.failure).toEqual({ error: new Error('trace') });
+    expect(new Set(calls)).toEqual(new Set(['trace', 'progress', 'stats']));
+    expect(recorder.stats().queues['cpu-compute']?.tasks).toBe(1);
+    expect(recorder.progress().rowsActive).toBe(3);
+  });
+
   test('counts nested work of the JavaScript thread once', () => {
     const recorder = new RunRecorder({ model: 'm', policy: {}, loadSeconds: 0, memory: () => ({}) });
     const spin = (): void => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { lastValueFrom, toArray } from 'rxjs';
+import { asyncScheduler, bufferCount, concatMap, EMPTY, filter, lastValueFrom, map, observeOn, of, take, toArray } from 'rxjs';
 import type { StageContext } from '../../../src/engine/execution/Run.js';
 import { ALL_ON_CPU, type Placement } from '../../../src/engine/memory/movement.js';
 import { diagonalBlock } from '../../../src/engine/schedules/diagonalBlock.js';
@@ -81,6 +81,29 @@ describe('a composition', () => {
       await inTime(judged.run.drained);
       expect(judged.pool.used).toEqual({ gpu: 0, memory: 0, disk: 0 });
     }
+  });
+
+  const all: StageMaker = (run) => overlap(...ORDER.map((name) => STAGES[name](run)));
+  const nth = (n: number, stop = n + 1): Stage => filter((_, index) => index < n || index >= stop);
+  test.each<[string, StageMaker, PathConstraint]>([
+    ['completes after some squares', (run) => overlap(all(run), take(5)), 'complete'],
+    ['completes before its first stage has seen all', (run) => overlap(take(5), all(run)), 'complete'],
+    ['has nothing to do with the squares', () => () => EMPTY, 'complete'],
+    ['loses a square before it is computed', (run) => overlap(nth(7), all(run)), 'left-neighbour'],
+    ['loses a square that was computed', (run) => overlap(all(run), nth(7)), 'complete'],
+    ['loses all squares of a slot after the first', (run) => overlap(all(run), filter(({ slot, pass }) => slot === 0 || pass !== 1)), 'complete'],
+    ['passes the squares of a slot in another order', (run) => (squares$) => squares$.pipe(bufferCount(4), concatMap((four) => four.reverse()), all(run)), 'left-neighbour'],
+  ])('that %s is refused, and everything is given back', async (_, pipeline, constraint) => {
+    const judged = judgedRun(setup(pipeline, ALL_HALVES));
+    const outcome = await inTime(lastValueFrom(judged.results$.pipe(toArray()))).catch((error: unknown) => error);
+    expect(outcome).toBeInstanceOf(ScheduleError);
+    expect(outcome).toMatchObject({ constraint });
+    await inTime(judged.run.drained);
+    expect(judged.pool.used).toEqual({ gpu: 0, memory: 0, disk: 0 });
+  });
+
+  test('may hold squares back, and pass them on as objects of its own', async () => {
+    await runAndJudge(setup((run) => overlap(concatMap((square) => of(square).pipe(observeOn(asyncScheduler))), all(run), map((square) => ({ ...square }))), ALL_HALVES));
   });
 
   test.each<[StageName, Placement]>([
