@@ -1,11 +1,11 @@
 import { UsageError } from '../errors/UsageError.js';
 import { found } from './found.js';
+import { wholeNumberWords } from './wholeNumberWords.js';
 
 /** @throws UsageError unless it is a whole number from `least` to `most` */
 export function checkWhole(name: string, value: unknown, least: number, most = Number.MAX_SAFE_INTEGER): asserts value is number {
   if (typeof value === 'number' && Number.isSafeInteger(value) && value >= least && value <= most) return;
-  const range = most === Number.MAX_SAFE_INTEGER ? `of at least ${least}` : `from ${least} to ${most}`;
-  throw new UsageError(`${name}: found ${found(value)}, expected a whole number ${range}`);
+  throw new UsageError(`${name}: found ${found(value)}, expected ${wholeNumberWords(value, least, most)}`);
 }
 
 /** @throws UsageError unless it is one of these */
@@ -28,4 +28,14 @@ export function checkSignal(name: string, value: unknown): void {
   if (value === undefined) return;
   const { aborted, addEventListener } = (typeof value === 'object' && value !== null ? value : {}) as Partial<AbortSignal>;
   if (typeof aborted !== 'boolean' || typeof addEventListener !== 'function') throw new UsageError(`${name}: found ${found(value)}, expected an AbortSignal`);
+}
+
+/** @throws UsageError unless it is a number that is right; NaN is none */
+export function checkNumber(name: string, value: unknown, right: (value: number) => boolean, expected: string): asserts value is number {
+  if (typeof value !== 'number' || Number.isNaN(value) || !right(value)) throw new UsageError(`${name}: found ${found(value)}, expected ${expected}`);
+}
+
+/** @throws UsageError unless it is a string */
+export function checkText(name: string, value: unknown, expected = 'a string'): asserts value is string {
+  if (typeof value !== 'string') throw new UsageError(`${name}: found ${found(value)}, expected ${expected}`);
 }

@@ -1,5 +1,5 @@
 import { Option, type Command } from 'commander';
-import { BLOCK_SCHEDULES, readHardware, WEIGHT_COMPRESSIONS, type EngineOptions } from '../library.js';
+import { BLOCK_SCHEDULES, readHardwareFile, WEIGHT_COMPRESSIONS, type EngineOptions } from '../library.js';
 import { decimal, path, wholeNumber, type FlagParser } from './parsers.js';
 import { readPolicyFile } from './readPolicyFile.js';
 
@@ -26,7 +26,7 @@ export interface PlanFlags {
 export async function planOptions({ policy, hardware, schedule, batchSize, batches, learn }: PlanFlags): Promise<Partial<EngineOptions>> {
   return {
     policy: policy === 'auto' || policy === 'default' ? policy : await readPolicyFile(policy),
-    ...(hardware === 'this' ? {} : { hardware: await readHardware(hardware) }),
+    ...(hardware === 'this' ? {} : { hardware: await readHardwareFile(hardware) }),
     learn: learn === 'on',
     ...(schedule === undefined ? {} : { schedule }),
     ...(batchSize === undefined ? {} : { batchSize }),

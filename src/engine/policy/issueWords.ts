@@ -1,7 +1,5 @@
 import type { z } from 'zod';
-import { found as valueWords } from '../../arguments/found.js';
-
-const MOST_CHARACTERS = 80;
+import { foundJson } from '../../arguments/foundJson.js';
 
 /** What is wrong with a document or an argument, in words. */
 export interface Issue {
@@ -19,22 +17,7 @@ export function issueWords(error: z.ZodError, document: unknown): Issue {
   for (const key of path) value = typeof value === 'object' && value !== null && Object.hasOwn(value, key) ? (value as Record<PropertyKey, unknown>)[key] : undefined;
   const field = path.map(String).join('.');
   if (issue?.code === 'unrecognized_keys') return { field, found: `the unknown field ${issue.keys.slice(0, 3).join(', ')}`, expected: 'only known fields' };
-  return { field, found: foundWords(value), expected: expectedWords(issue) };
-}
-
-/** Lists and objects as JSON, which says more of them, where they can be that; an argument of JavaScript may hold anything. */
-function foundWords(value: unknown): string {
-  if (value === undefined) return 'nothing';
-  const text = typeof value === 'object' ? json(value) ?? valueWords(value) : valueWords(value);
-  return text.length > MOST_CHARACTERS ? `${text.slice(0, MOST_CHARACTERS)}…` : text;
-}
-
-function json(value: unknown): string | undefined {
-  try {
-    return JSON.stringify(value);
-  } catch {
-    return undefined; // something that holds itself, or a bigint
-  }
+  return { field, found: value === undefined ? 'nothing' : foundJson(value), expected: expectedWords(issue) };
 }
 
 /** By zod's names. */
