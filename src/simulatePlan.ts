@@ -1,4 +1,7 @@
 import { lastValueFrom, count } from 'rxjs';
+import { checkFunction, checkSignal } from './arguments/checks.js';
+import { found } from './arguments/found.js';
+import { checkObject } from './arguments/objectArgument.js';
 import { defaultWindow } from './engine/execution/defaultWindow.js';
 import { RowFeed } from './engine/execution/RowFeed.js';
 import { Run } from './engine/execution/Run.js';
@@ -13,7 +16,7 @@ import { placePages } from './engine/memory/rowPlacement.js';
 import type { BlockSetting } from './engine/policy/CostModel.js';
 import { tokensPerSquareOf, type Policy } from './engine/policy/Policy.js';
 import { settingOf } from './engine/policy/predict.js';
-import type { PlanRequest } from './engine/policy/PlanRequest.js';
+import { parseRequest, type PlanRequest } from './engine/policy/PlanRequest.js';
 import { sizesOf, type Sizes } from './engine/policy/spillway/sizes.js';
 import { taskSeconds } from './engine/policy/spillway/taskSeconds.js';
 import { PAGE_TOKENS } from './engine/reserves.js';
@@ -56,10 +59,11 @@ const MOST_TASKS = 4e6;
  * Runs a policy through the real schedule, run and stages on the simulated device, with durations from our cost model. What the closed form averages
  * happens here task by task.
  *
- * @throws UsageError for a request that makes no sense, or that takes too many tasks: give fewer rows
+ * @throws UsageError for a request or a policy that makes no sense, or that takes too many tasks: give fewer rows
  */
-export async function simulatePlan(request: PlanRequest, policy: Policy, options: SimulateOptions = {}): Promise<SimulatedPlan> {
-  const { setting, cost } = settingOf({ ...request, costModel: 'spillway' }, policy);
+export async function simulatePlan(request: PlanRequest, given: Policy, options: SimulateOptions = {}): Promise<SimulatedPlan> {
+  checkOptions(options);
+  const { policy, setting, cost } = settingOf({ ...parseRequest(request), costModel: 'spillway' }, given);
   const { shape, workload, hardware } = setting;
   const { promptTokens, newTokens } = workload;
   const sizes = sizesOf(setting);
@@ -99,6 +103,17 @@ export async function simulatePlan(request: PlanRequest, policy: Policy, options
   await device.close();
   const seconds = Math.max(0, seen.last - Math.min(seen.first, seen.last));
   return { rows, newTokens: rows * newTokens, seconds, tokensPerSecond: (rows * newTokens) / seconds, queueSeconds: seen.queues, tasks: seen.tasks, peakPages: total(pool.peakUsed) };
+}
+
+function checkOptions(options: SimulateOptions): void {
+  checkObject('options', options, ['onTrace', 'pipeline', 'ledger', 'signal']);
+  const { onTrace, pipeline, ledger, signal } = options;
+  checkFunction('onTrace', onTrace);
+  checkFunction('pipeline', pipeline);
+  if (ledger !== undefined && typeof (ledger as Partial<typeof ledger> | null)?.completed !== 'function') {
+    throw new UsageError(`ledger: found ${found(ledger)}, expected an object with a method completed`);
+  }
+  checkSignal('signal', signal);
 }
 
 /** What the KV cache takes of each tier that has any of it. */

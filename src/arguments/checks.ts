@@ -1,11 +1,11 @@
 import { UsageError } from '../errors/UsageError.js';
 import { found } from './found.js';
+import { wholeNumberWords } from './wholeNumberWords.js';
 
 /** @throws UsageError unless it is a whole number from `least` to `most` */
 export function checkWhole(name: string, value: unknown, least: number, most = Number.MAX_SAFE_INTEGER): asserts value is number {
   if (typeof value === 'number' && Number.isSafeInteger(value) && value >= least && value <= most) return;
-  const range = most === Number.MAX_SAFE_INTEGER ? `of at least ${least}` : `from ${least} to ${most}`;
-  throw new UsageError(`${name}: found ${found(value)}, expected a whole number ${range}`);
+  throw new UsageError(`${name}: found ${found(value)}, expected ${wholeNumberWords(value, least, most)}`);
 }
 
 /** @throws UsageError unless it is one of these */

@@ -1,5 +1,6 @@
 import { stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
+import { checkText } from '../arguments/checks.js';
 import { UsageError } from '../errors/UsageError.js';
 import { describeDecoder } from '../model/architectures/index.js';
 import { HEADER_LIMITS } from '../model/files/limits.js';
@@ -16,10 +17,11 @@ const TYPES = { float32: 'F32', float16: 'F16', bfloat16: 'BF16' } as const;
 
 /**
  * The sizes of a model, for planning: of a known name, a config.json (or a folder that has no weights beside it), or a model's own files.
- * @throws UsageError for a word that is neither a known name nor something on disk
+ * @throws UsageError for what is no text, and for a word that is neither a known name nor something on disk
  * @throws ModelFileError for files that cannot be used
  */
 export async function readModelShape(nameOrPath: string): Promise<ModelShape> {
+  checkText('model', nameOrPath, 'a path or a name');
   const known = knownShape(nameOrPath);
   if (known !== undefined) return known;
   if (knownModels.some(({ id }) => id === nameOrPath.toLowerCase())) return shapeOfModel(await readModel(await resolveModel(nameOrPath)), nameOrPath);

@@ -1,4 +1,4 @@
-import { checkBoolean, checkFunction, checkOneOf, checkSignal, checkWhole } from '../../src/arguments/checks.js';
+import { checkBoolean, checkFunction, checkNumber, checkOneOf, checkSignal, checkText, checkWhole } from '../../src/arguments/checks.js';
 import { found } from '../../src/arguments/found.js';
 import { checkObject } from '../../src/arguments/objectArgument.js';
 import { UsageError } from '../../src/errors/UsageError.js';
@@ -41,11 +41,17 @@ describe('checks of single values', () => {
     checkBoolean('b', false);
     checkSignal('s', new AbortController().signal);
     checkSignal('s', undefined);
+    checkNumber('n', 0.5, (value) => value < 1, 'a number below 1');
+    checkText('t', '');
   });
 
   test.each<[() => void, string]>([
     [() => checkWhole('n', '2', 1, 4), 'n: found "2", expected a whole number from 1 to 4'],
     [() => checkWhole('n', NaN, 1), 'n: found NaN, expected a whole number of at least 1'],
+    [() => checkWhole('n', 2 ** 53, 0), 'n: found 9007199254740992, expected a whole number from 0 to 9007199254740991'],
+    [() => checkNumber('n', NaN, () => true, 'a number'), 'n: found NaN, expected a number'],
+    [() => checkNumber('n', 2, (value) => value < 2, 'a number below 2'), 'n: found 2, expected a number below 2'],
+    [() => checkText('t', 5), 't: found 5, expected a string'],
     [() => checkWhole('n', 5, 1, 4), 'n: found 5, expected a whole number from 1 to 4'],
     [() => checkOneOf('o', 'drop', ['a', 'b']), 'o: found "drop", expected one of a, b'],
     [() => checkFunction('f', 3), 'f: found 3, expected a function'],

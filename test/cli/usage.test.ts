@@ -77,6 +77,10 @@ describe('wrong usage: exit 1, and nothing is read or written', () => {
     expect(await refused(generate(flag, value))).toContain(`option '${flag}`);
   });
 
+  test('a whole number that JavaScript cannot tell from its neighbours is told the bound', async () => {
+    expect(await refused(generate('--seed', '9007199254740992'))).toContain('Expected a whole number from 0 to 9007199254740991.');
+  });
+
   test.each([
     ['--gpu-memory', '4GiB', 'gpuMemory: found 4 GiB, but there is no GPU here'],
   ])('%s %s asks for what is not there, and is told what is', async (flag, value, words) => {
@@ -85,6 +89,10 @@ describe('wrong usage: exit 1, and nothing is read or written', () => {
 
   test('what only the engine or the files can refuse leaves nothing behind either', async () => {
     expect(await refused(generate('--logprobs', '100000'))).toContain('logprobs: found 100000');
+    // None of the package's machines is one to run on.
+    for (const machine of ['flexgen-t4', 'nowhere']) {
+      expect(await refused(generate('--hardware', machine))).toContain(`hardware: found "${machine}", expected this, or a file (./NAME for one of that name)`);
+    }
     expect(await refused(generate('--device', 'cuda'))).toContain('device: found "cuda"');
     expect(await refused(generate('--gpu-products', 'cublaslt'))).toContain('gpuProducts: found "cublaslt" without gpuMemory');
     expect(await refused(generate('--retry-errors'))).toContain('--retry-errors goes with --resume');

@@ -1,5 +1,5 @@
 import { InvalidArgumentError } from 'commander';
-import { parseBytes } from '../library.js';
+import { parseBytes, wholeNumberWords } from '../library.js';
 
 /** A reader of one flag's value, as commander calls it. What it throws becomes `error: option '--x' argument 'y' is invalid. …`. */
 export type FlagParser<T> = (text: string) => T;
@@ -9,7 +9,7 @@ export function wholeNumber(least: number, most = Number.MAX_SAFE_INTEGER): Flag
   return (text) => {
     const value = /^[+-]?\d+$/.test(text) ? Number(text) : NaN;
     if (Number.isSafeInteger(value) && value >= least && value <= most) return value;
-    throw new InvalidArgumentError(`Expected a whole number ${most === Number.MAX_SAFE_INTEGER ? `of at least ${least}` : `from ${least} to ${most}`}.`);
+    throw new InvalidArgumentError(`Expected ${wholeNumberWords(value, least, most)}.`);
   };
 }
 

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { Option, type Command } from 'commander';
-import { BLOCK_SCHEDULES, readHardware, UsageError, WEIGHT_COMPRESSIONS, type EngineOptions, type Policy } from '../library.js';
+import { BLOCK_SCHEDULES, readHardwareFile, UsageError, WEIGHT_COMPRESSIONS, type EngineOptions, type Policy } from '../library.js';
 import { decimal, path, wholeNumber, type FlagParser } from './parsers.js';
 import { readPolicyFile } from './readPolicyFile.js';
 
@@ -27,7 +27,7 @@ export interface PlanFlags {
 export async function planOptions({ policy, hardware, schedule, batchSize, batches, learn }: PlanFlags): Promise<Partial<EngineOptions>> {
   return {
     policy: await readPolicy(policy),
-    ...(hardware === 'this' ? {} : { hardware: await readHardware(hardware) }),
+    ...(hardware === 'this' ? {} : { hardware: await readHardwareFile(hardware) }),
     learn: learn === 'on',
     ...(schedule === undefined ? {} : { schedule }),
     ...(batchSize === undefined ? {} : { batchSize }),

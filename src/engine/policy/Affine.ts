@@ -17,11 +17,21 @@ export function sum(...terms: readonly Affine[]): Affine {
 }
 
 export function times(factor: number, term: Affine): Affine {
-  return Object.fromEntries(Object.entries(term).map(([key, value]) => [key, value * factor]));
+  const result: Partial<Record<PlacementVariable | 'constant', number>> = {};
+  for (const key of KEYS) {
+    const value = term[key];
+    if (value !== undefined) result[key] = value * factor;
+  }
+  return result;
 }
 
 export function valueAt(term: Affine, at: PlacementVector): number {
-  return PLACEMENT_VARIABLES.reduce((total, key) => total + (term[key] ?? 0) * at[key], term.constant ?? 0);
+  let total = term.constant ?? 0;
+  for (const key of PLACEMENT_VARIABLES) {
+    const value = term[key];
+    if (value !== undefined) total += value * at[key];
+  }
+  return total;
 }
 
 const TRIPLES = [['wg', 'wc', 'wn'], ['cg', 'cc', 'cn'], ['hg', 'hc', 'hn']] as const;

@@ -49,9 +49,11 @@ export interface BlockCost {
   readonly onceSeconds: number;
 }
 
+export const COST_MODEL_NAMES = ['spillway', 'flexgen', 'lm-offload'] as const;
+
 /** A way to cost blocks. Pure. */
 export interface CostModel {
-  readonly name: 'spillway' | 'flexgen' | 'lm-offload';
+  readonly name: (typeof COST_MODEL_NAMES)[number];
   /** The costs of a setting; several where a choice of its own is to be made (whether anything is on disk), the one that needs least first. */
   blocks(setting: BlockSetting): readonly BlockCost[];
   /** The cost under a placement that is settled, fixed charges included. */

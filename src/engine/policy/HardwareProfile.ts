@@ -1,7 +1,6 @@
 import { z } from 'zod';
-import { PlanFileError } from '../../errors/PlanFileError.js';
 import { areCorrections, CORRECTIONS_WORDS, WORK_KIND } from './corrections/workKinds.js';
-import { issueWords } from './issueWords.js';
+import { parsedFile } from './parsed.js';
 
 const positive = z.number().positive().max(1e30);
 const seconds = z.number().min(0).max(1e6);
@@ -133,7 +132,8 @@ const lmOffloadSchema = z.strictObject({
   gpuEfficiency: positive.max(1),
 });
 
-const profileSchema = z.strictObject({
+/** Pieces that need each other are there together, else it says which is missing. */
+export const profileSchema = z.strictObject({
   format: z.literal('spillway-hardware-1'),
   name: z.string().min(1).max(200),
   description: z.string().max(4000).default(''),
@@ -175,6 +175,15 @@ const profileSchema = z.strictObject({
   corrections: z.record(z.string().regex(WORK_KIND), z.number()).refine(areCorrections, { error: `expected ${CORRECTIONS_WORDS}` }).optional(),
   flexgen: flexgenSchema.optional(),
   lmOffload: lmOffloadSchema.optional(),
+}).superRefine(({ memory, links, gpu }, context) => {
+  const need = (value: unknown, path: readonly string[], tier: keyof typeof memory): void => {
+    if (value === undefined && memory[tier] > 0) context.addIssue({ code: 'custom', path: [...path], message: `expected a value, as memory.${tier} is not 0` });
+  };
+  need(gpu, ['gpu'], 'gpuBytes');
+  need(links.hostToDeviceBytesPerSecond, ['links', 'hostToDeviceBytesPerSecond'], 'gpuBytes');
+  need(links.deviceToHostBytesPerSecond, ['links', 'deviceToHostBytesPerSecond'], 'gpuBytes');
+  need(links.diskReadBytesPerSecond, ['links', 'diskReadBytesPerSecond'], 'diskBytes');
+  need(links.diskWriteBytesPerSecond, ['links', 'diskWriteBytesPerSecond'], 'diskBytes');
 });
 
 export type OtherCompute = z.output<typeof otherSchema>;
@@ -192,23 +201,5 @@ export type HardwareProfile = z.output<typeof profileSchema>;
  * @throws PlanFileError naming the field, what was found and what was expected
  */
 export function parseHardware(value: unknown, file: string): HardwareProfile {
-  const parsed = profileSchema.safeParse(value);
-  if (!parsed.success) {
-    const { field, found, expected } = issueWords(parsed.error, value);
-    throw new PlanFileError(file, field, found, expected);
-  }
-  const { memory, links, gpu } = parsed.data;
-  const need = (there: boolean, field: string, why: string): void => {
-    if (!there) throw new PlanFileError(file, field, 'nothing', `a value, as ${why}`);
-  };
-  if (memory.gpuBytes > 0) {
-    need(gpu !== undefined, 'gpu', 'memory.gpuBytes is not 0');
-    need(links.hostToDeviceBytesPerSecond !== undefined, 'links.hostToDeviceBytesPerSecond', 'memory.gpuBytes is not 0');
-    need(links.deviceToHostBytesPerSecond !== undefined, 'links.deviceToHostBytesPerSecond', 'memory.gpuBytes is not 0');
-  }
-  if (memory.diskBytes > 0) {
-    need(links.diskReadBytesPerSecond !== undefined, 'links.diskReadBytesPerSecond', 'memory.diskBytes is not 0');
-    need(links.diskWriteBytesPerSecond !== undefined, 'links.diskWriteBytesPerSecond', 'memory.diskBytes is not 0');
-  }
-  return parsed.data;
+  return parsedFile(profileSchema, value, file);
 }

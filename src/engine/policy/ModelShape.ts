@@ -1,3 +1,5 @@
+import { z } from 'zod';
+import { LIMITS, type Bounds } from '../../model/architectures/Fields.js';
 import type { DecoderSpec } from '../../model/DecoderSpec.js';
 import type { TensorBinding, WeightType } from '../../model/TensorBinding.js';
 import { WEIGHT_BLOCKS } from '../../model/TensorBinding.js';
@@ -30,6 +32,31 @@ export interface ModelShape {
   /** Embeddings, head, final norm: always in memory. */
   readonly globalWeightBytes: number;
 }
+
+const within = ({ min, max }: Bounds): z.ZodNumber => z.int().min(min).max(max);
+const size = z.number().min(0).max(1e18);
+const weightTypes = z.enum(Object.keys(WEIGHT_BLOCKS) as WeightType[]);
+
+/** No sizes but those that a model's file may have. */
+export const shapeSchema: z.ZodType<ModelShape> = z.strictObject({
+  name: z.string(),
+  layers: within(LIMITS.layers),
+  hiddenSize: within(LIMITS.hidden),
+  feedForwardSize: within(LIMITS.feedForward),
+  feedForwardMatrices: z.literal([2, 3]),
+  residual: z.enum(['pre', 'post', 'sandwich', 'parallel']),
+  experts: z.strictObject({ count: within(LIMITS.experts), perToken: within(LIMITS.experts) }).optional(),
+  heads: within(LIMITS.heads),
+  kvHeads: within(LIMITS.heads),
+  headDim: within(LIMITS.headDim),
+  vocabularySize: within(LIMITS.vocabulary),
+  contextTokens: within(LIMITS.context),
+  rotaryElements: z.int().min(0),
+  weightType: weightTypes,
+  headWeightType: weightTypes.optional(),
+  layerWeightBytes: size.positive(),
+  globalWeightBytes: size,
+});
 
 /** Multiplied weights of one layer that every token sees, without the feed-forward block. */
 export function attentionElements({ hiddenSize, heads, kvHeads, headDim }: ModelShape): number {

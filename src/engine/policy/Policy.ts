@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { PlanFileError } from '../../errors/PlanFileError.js';
-import { issueWords } from './issueWords.js';
+import { parsedArgument, parsedFile } from './parsed.js';
 import type { PlacementShares } from './Placement.js';
 
 export const SCHEDULE_NAMES = ['row', 'zigzag', 'diagonal'] as const;
@@ -30,23 +29,31 @@ export interface Policy extends BlockChoice, PlacementShares {}
 
 /** A share that was computed as the rest of others may be off by rounding. */
 const ROUNDING = 1e-9;
-const share = z.number().min(-ROUNDING).max(1 + ROUNDING).transform((value) => Math.min(1, Math.max(0, value)));
-const shares = z.strictObject({ gpu: share.default(0), cpu: share.default(0), disk: share.default(0) })
+const share = z.number().refine((value) => value >= -ROUNDING && value <= 1 + ROUNDING, { error: 'expected a number from 0 to 1' }).transform((value) => Math.min(1, Math.max(0, value)));
+export const sharesSchema = z.strictObject({ gpu: share.default(0), cpu: share.default(0), disk: share.default(0) })
   .refine(({ gpu, cpu, disk }) => Math.abs(gpu + cpu + disk - 1) <= 1e-6, { error: 'expected shares gpu, cpu and disk that sum to 1' });
 const onCpu = { gpu: 0, cpu: 1, disk: 0 };
 
+/** What a block may be made of. */
+export const BLOCK_BOUNDS = {
+  batchSize: z.int().min(1).max(4096),
+  batches: z.int().min(1).max(256),
+  threads: z.int().min(1).max(1024),
+  tokensPerSquare: z.int().min(1).max(65_536),
+};
+
 const policySchema = z.strictObject({
   schedule: z.enum(SCHEDULE_NAMES).default('zigzag'),
-  batchSize: z.int().min(1).max(4096).default(1),
-  batches: z.int().min(1).max(256).default(1),
-  weights: shares.default(onCpu),
-  cache: shares.default(onCpu),
-  activations: shares.default(onCpu),
+  batchSize: BLOCK_BOUNDS.batchSize.default(1),
+  batches: BLOCK_BOUNDS.batches.default(1),
+  weights: sharesSchema.default(onCpu),
+  cache: sharesSchema.default(onCpu),
+  activations: sharesSchema.default(onCpu),
   compressWeights: z.enum(COMPRESSIONS).default('none'),
   compressCache: z.enum(COMPRESSIONS).default('none'),
   cpuAttention: z.boolean().default(true),
-  threads: z.int().min(1).max(1024).optional(),
-  tokensPerSquare: z.int().min(1).max(65_536).optional(),
+  threads: BLOCK_BOUNDS.threads.optional(),
+  tokensPerSquare: BLOCK_BOUNDS.tokensPerSquare.optional(),
 });
 
 /**
@@ -56,10 +63,15 @@ const policySchema = z.strictObject({
  * @throws PlanFileError
  */
 export function parsePolicy(value: unknown, file: string): Policy {
-  const parsed = policySchema.safeParse(value);
-  if (parsed.success) return parsed.data;
-  const { field, found, expected } = issueWords(parsed.error, value);
-  throw new PlanFileError(file, field, found, expected);
+  return parsedFile(policySchema, value, file);
+}
+
+/**
+ * A policy by somebody who may have put anything into it; omitted fields as in a file.
+ * @throws UsageError naming the field, what was found and what was expected
+ */
+export function policyArgument(value: Policy): Policy {
+  return parsedArgument(policySchema, value, 'policy');
 }
 
 /** Tokens of a square where a policy does not say. */

@@ -1,4 +1,4 @@
-import { UsageError } from '../../errors/UsageError.js';
+import { z } from 'zod';
 
 /** The rows that are to be generated, all alike. */
 export interface Workload {
@@ -12,15 +12,12 @@ export interface Workload {
   readonly admittedPerSweep?: number | undefined;
 }
 
-/** @throws UsageError */
-export function checkWorkload({ promptTokens, newTokens, rows }: Workload, contextTokens: number): void {
-  const whole = (name: string, value: number): void => {
-    if (!Number.isSafeInteger(value) || value < 1) throw new UsageError(`${name}: found ${value}, expected a whole number of at least 1`);
-  };
-  whole('promptTokens', promptTokens);
-  whole('newTokens', newTokens);
-  if (rows !== undefined) whole('rows', rows);
-  if (promptTokens + newTokens > contextTokens + 1) {
-    throw new UsageError(`promptTokens and newTokens: found ${promptTokens} + ${newTokens}, but the model's context is ${contextTokens} tokens`);
-  }
-}
+const count = z.int().min(1);
+
+export const workloadSchema: z.ZodType<Workload> = z.strictObject({
+  promptTokens: count,
+  newTokens: count,
+  rows: count.optional(),
+  cachePages: z.number().positive().optional(),
+  admittedPerSweep: z.number().positive().optional(),
+});

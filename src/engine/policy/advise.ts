@@ -56,10 +56,10 @@ export function advise(request: PlanRequest, policy: Policy, tokensPerSecond: nu
  */
 export function recommendCompression(request: PlanRequest, policy: Policy, tokensPerSecond: number, worth: number): Advice[] {
   const found: Advice[] = [];
-  for (const [what, key] of [['KV cache', 'compressCache'], ['weights', 'compressWeights']] as const) {
+  for (const [change, key] of [['a 4-bit KV cache', 'compressCache'], ['4-bit weights', 'compressWeights']] as const) {
     if (policy[key] !== 'none') continue;
     const value = bestOf({ ...request, allow: { ...request.allow, [key]: ['4bit'] } });
-    if (value > tokensPerSecond * worth) found.push({ change: `a 4-bit ${what}`, tokensPerSecond: value, factor: value / tokensPerSecond, changesResults: true });
+    if (value > tokensPerSecond * worth) found.push({ change, tokensPerSecond: value, factor: value / tokensPerSecond, changesResults: true });
   }
   return found.sort((a, b) => b.factor - a.factor);
 }

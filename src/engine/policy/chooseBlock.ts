@@ -1,15 +1,18 @@
+import { z } from 'zod';
 import { costAt, overflows } from './costAt.js';
-import { costModelOf } from './costModels.js';
+import { COST_MODELS } from './costModels.js';
+import { parsedArgument } from './parsed.js';
 import { vectorOf, type PlacementShares, type TierShares } from './Placement.js';
-import { cappedHardware, usableBytes, type PlanRequest } from './PlanRequest.js';
-import { SCHEDULE_NAMES, type BlockChoice, type Policy } from './Policy.js';
+import { cappedHardware, parseRequest, usableBytes, type PlanRequest } from './PlanRequest.js';
+import { SCHEDULE_NAMES, sharesSchema, type BlockChoice, type Policy } from './Policy.js';
 import { predictionOf } from './predict.js';
 import type { RankedPlan } from './choosePolicy.js';
 import { paced } from './spillway/paced.js';
-import { checkWorkload } from './Workload.js';
 
 /** Shares that are settled; where those of the weights are open, as much of them stays in memory as there is room for. */
 export type SettledShares = Omit<PlacementShares, 'weights'> & { readonly weights?: TierShares | undefined };
+
+const settledSchema: z.ZodType<SettledShares> = z.strictObject({ weights: sharesSchema.optional(), cache: sharesSchema, activations: sharesSchema });
 
 const SIZES = [1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024];
 const COUNTS = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64];
@@ -23,17 +26,18 @@ const ABOUT = 0.99;
  * open already. Tries batch sizes and numbers of batches, about 1.4 apart. Pure.
  *
  * @returns undefined if no block fits
- * @throws UsageError for caps or a workload that make no sense
+ * @throws UsageError for a request or shares that make no sense
  */
-export function chooseBlock(request: PlanRequest, shares: SettledShares): RankedPlan | undefined {
-  const { shape, workload, allow = {} } = request;
-  checkWorkload(workload, shape.contextTokens);
-  const model = costModelOf(request.costModel ?? 'spillway');
+export function chooseBlock(given: PlanRequest, settled: SettledShares): RankedPlan | undefined {
+  const request = parseRequest(given);
+  const shares = parsedArgument(settledSchema, settled, 'shares');
+  const { shape, workload, allow = {}, costModel = 'spillway' } = request;
+  const model = COST_MODELS[costModel];
   const hardware = cappedHardware(request.hardware, request.caps);
   const usable = usableBytes(hardware);
   const rows = workload.rows ?? Infinity;
-  const of = (known: readonly number[], settled: number | undefined, most: number): readonly number[] =>
-    settled === undefined ? [...new Set([...known.filter((each) => each <= Math.min(most, rows)), ...(most <= rows ? [most] : [])])] : [settled];
+  const of = (known: readonly number[], allowed: number | undefined, most: number): readonly number[] =>
+    allowed === undefined ? [...new Set([...known.filter((each) => each <= Math.min(most, rows)), ...(most <= rows ? [most] : [])])] : [allowed];
 
   const found: RankedPlan[] = [];
   for (const schedule of allow.schedules ?? SCHEDULE_NAMES.filter((name) => name !== 'row')) {

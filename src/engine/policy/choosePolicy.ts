@@ -1,15 +1,14 @@
 import { leastValue } from './Affine.js';
 import type { CostModel } from './CostModel.js';
-import { costModelOf } from './costModels.js';
+import { COST_MODELS } from './costModels.js';
 import type { HardwareProfile } from './HardwareProfile.js';
 import { vectorOf, type TierName } from './Placement.js';
-import { cappedHardware, usableBytes, type PlanRequest } from './PlanRequest.js';
+import { cappedHardware, parseRequest, usableBytes, type PlanRequest } from './PlanRequest.js';
 import type { BlockChoice, Policy } from './Policy.js';
 import { doesNotFit, predictionOf, type Prediction } from './predict.js';
 import { searchPolicy, type SearchOutcome } from './search/searchPolicy.js';
 import type { SearchSpace } from './search/SearchSpace.js';
 import { paced } from './spillway/paced.js';
-import { checkWorkload } from './Workload.js';
 
 export interface RankedPlan {
   readonly policy: Policy;
@@ -29,13 +28,13 @@ const RUNNERS_UP = 4;
 /**
  * The fastest policy that fits the caps, under a cost model. Pure; at most about a second for the largest models.
  *
- * @throws UsageError for caps or a workload that make no sense
+ * @throws UsageError for a request that makes no sense
  * @throws MemoryBudgetError if nothing fits; it names the smallest budget that would
  */
-export function choosePolicy(request: PlanRequest): Choice {
+export function choosePolicy(given: PlanRequest): Choice {
+  const request = parseRequest(given);
   const { shape, workload, costModel = 'spillway' } = request;
-  checkWorkload(workload, shape.contextTokens);
-  const model = costModelOf(costModel);
+  const model = COST_MODELS[costModel];
   const hardware = cappedHardware(request.hardware, request.caps);
   const usable = usableBytes(hardware);
   const space = searchSpace(request, model, hardware);

@@ -1,9 +1,8 @@
 import { advise, type Advice } from './advise.js';
-import { choosePolicy, type RankedPlan } from './choosePolicy.js';
+import { choosePolicy, type Choice, type RankedPlan } from './choosePolicy.js';
 import type { CostModel } from './CostModel.js';
-import { cappedHardware } from './PlanRequest.js';
-import type { PlanRequest } from './PlanRequest.js';
-import type { Policy } from './Policy.js';
+import { parseRequest, type PlanRequest } from './PlanRequest.js';
+import { policyArgument, type Policy } from './Policy.js';
 import { predict, type Prediction } from './predict.js';
 import type { Workload } from './Workload.js';
 
@@ -23,15 +22,12 @@ export interface PlanDocument {
 
 /**
  * Plans a request: searches, or predicts the policy that is given (whether it fits or not). Pure.
- * @throws UsageError, MemoryBudgetError
+ * @throws UsageError for a request or a policy that makes no sense, MemoryBudgetError if nothing fits
  */
-export function planDocument(request: PlanRequest, given?: Policy): PlanDocument {
+export function planDocument(given: PlanRequest, followed?: Policy): PlanDocument {
+  const request = parseRequest(given);
   const { shape, hardware, workload, costModel = 'spillway' } = request;
-  cappedHardware(hardware, request.caps);
-  const chosen = given === undefined ? choosePolicy(request) : undefined;
-  const policy = chosen?.policy ?? given;
-  if (policy === undefined) throw new TypeError('a plan without a policy');
-  const predicted = chosen?.predicted ?? predict(request, policy);
+  const { policy, predicted, runnersUp = [], searched }: RankedPlan & Partial<Choice> = followed === undefined ? choosePolicy(request) : planOf(request, policyArgument(followed));
   return {
     model: shape.name,
     hardware: hardware.name,
@@ -41,7 +37,11 @@ export function planDocument(request: PlanRequest, given?: Policy): PlanDocument
     predicted,
     bottleneck: predicted.bottleneck,
     advice: predicted.fits ? advise(request, policy, predicted.tokensPerSecond) : [],
-    runnersUp: chosen?.runnersUp ?? [],
-    ...(chosen && { searched: chosen.searched }),
+    runnersUp,
+    ...(searched && { searched }),
   };
+}
+
+function planOf(request: PlanRequest, policy: Policy): RankedPlan {
+  return { policy, predicted: predict(request, policy) };
 }

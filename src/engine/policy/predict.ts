@@ -1,12 +1,11 @@
 import { MemoryBudgetError } from '../../errors/MemoryBudgetError.js';
 import type { BlockCost, BlockSetting, CostAt, CostModel } from './CostModel.js';
 import { costAt, overflows } from './costAt.js';
-import { costModelOf } from './costModels.js';
+import { COST_MODELS } from './costModels.js';
 import { vectorOf, type PlacementVector, type TierName } from './Placement.js';
-import { cappedHardware, usableBytes, type PlanRequest } from './PlanRequest.js';
-import type { Policy } from './Policy.js';
+import { cappedHardware, parseRequest, usableBytes, type PlanRequest } from './PlanRequest.js';
+import { policyArgument, type Policy } from './Policy.js';
 import { paced } from './spillway/paced.js';
-import { checkWorkload } from './Workload.js';
 
 /** What a policy is expected to do: the object `predicted` of `plan --json` and of `--stats`. */
 export interface Prediction extends Omit<CostAt, 'seconds'> {
@@ -20,19 +19,26 @@ export interface Prediction extends Omit<CostAt, 'seconds'> {
   readonly bottleneck: string;
 }
 
-/** Everything that costing a policy needs, put together; with the pace at which memory lets rows in, where it does not hold all of a diagonal block. @throws UsageError */
-export function settingOf({ hardware, shape, workload, caps, costModel = 'spillway' }: PlanRequest, policy: Policy): { readonly model: CostModel; readonly setting: BlockSetting; readonly placement: PlacementVector; readonly cost: BlockCost } {
-  checkWorkload(workload, shape.contextTokens);
-  const model = costModelOf(costModel);
+/**
+ * Everything that costing a policy needs, put together; with the pace at which memory lets rows in, where it does not hold all of a diagonal block.
+ * @throws UsageError for a request or a policy that makes no sense
+ */
+export function settingOf(request: PlanRequest, given: Policy): { readonly model: CostModel; readonly policy: Policy; readonly setting: BlockSetting; readonly placement: PlacementVector; readonly cost: BlockCost } {
+  const { hardware, shape, workload, caps, costModel = 'spillway' } = parseRequest(request);
+  const policy = policyArgument(given);
+  const model = COST_MODELS[costModel];
   const { weights: _w, cache: _c, activations: _h, ...block } = policy;
   const capped = cappedHardware(hardware, caps);
   const whole = { hardware: capped, shape, workload, block };
   const placement = vectorOf(policy);
   const setting = paced(model, whole, placement, usableBytes(capped).cpu) ?? whole;
-  return { model, setting, placement, cost: model.blockAt(setting, placement) };
+  return { model, policy, setting, placement, cost: model.blockAt(setting, placement) };
 }
 
-/** Predicts a given policy, whether it fits or not. Pure. @throws UsageError */
+/**
+ * Predicts a given policy, whether it fits or not. Pure.
+ * @throws UsageError for a request or a policy that makes no sense
+ */
 export function predict(request: PlanRequest, policy: Policy): Prediction {
   const { setting, placement, cost } = settingOf(request, policy);
   return predictionOf(costAt(cost, placement), cost, usableBytes(setting.hardware));

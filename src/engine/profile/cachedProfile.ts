@@ -13,7 +13,7 @@ import { correctionsOf } from '../policy/corrections/learn.js';
 import { checkSameMachine, type MachineIdentity } from '../policy/machineMatch.js';
 import { correctionsPath, readCorrections } from './correctionsFile.js';
 import { freeMemory } from './freeMemory.js';
-import { defaultDiskFolder, diskBytesOf, gpuOf, identityOfGpu, profileMachine, type ProfileOptions } from './profileMachine.js';
+import { checkProfileOptions, defaultDiskFolder, diskBytesOf, gpuOf, identityOfGpu, profileMachine, type ProfileOptions } from './profileMachine.js';
 
 const MOST_BYTES = 2 ** 20;
 /** The key leaves out what the memory varies by from one boot to the next; `checkSameMachine` looks at it. */
@@ -29,6 +29,7 @@ const MEMORY_STEP = 2 ** 28;
  * @throws UsageError, NativeError, InterruptedError as `profileMachine`
  */
 export async function cachedProfile(options: ProfileOptions = {}): Promise<HardwareProfile> {
+  checkProfileOptions(options);
   const machine = loadAddon().machine();
   const gpu = gpuOf(options.gpuMemory, machine);
   const path = await profilePath(options, machine);

@@ -9,7 +9,7 @@ import { replaceFile } from '../../model/files/replaceFile.js';
 import { learn, type Learned, type WorkDone } from '../policy/corrections/learn.js';
 import { areCorrections, CORRECTIONS_WORDS, WORK_KIND } from '../policy/corrections/workKinds.js';
 import type { HardwareProfile } from '../policy/HardwareProfile.js';
-import { issueWords } from '../policy/issueWords.js';
+import { parsedFile } from '../policy/parsed.js';
 
 const MOST_BYTES = 2 ** 18;
 const FORMAT = 'spillway-corrections-1';
@@ -52,10 +52,8 @@ export async function readCorrections(path: string, profile: HardwareProfile): P
   if (!existsSync(path)) return { learned: {} };
   try {
     const value = await readJsonObject(path, MOST_BYTES);
-    const parsed = fileSchema.safeParse(value);
-    if (parsed.success) return { learned: parsed.data.profile === profileFingerprint(profile) ? parsed.data.learned : {} };
-    const { field, found, expected } = issueWords(parsed.error, value);
-    return { learned: {}, ignored: `${path}: ${field}: found ${found}, expected ${expected}; what runs taught of this machine is not used` };
+    const kept = parsedFile(fileSchema, value, path);
+    return { learned: kept.profile === profileFingerprint(profile) ? kept.learned : {} };
   } catch (error) {
     if (error instanceof SpillwayError) return { learned: {}, ignored: `${error.message}; what runs taught of this machine is not used` };
     throw error;

@@ -1,4 +1,6 @@
 import { join } from 'node:path';
+import { checkFunction, checkNumber, checkSignal, checkText, checkWhole } from '../../arguments/checks.js';
+import { checkObject } from '../../arguments/objectArgument.js';
 import type { Addon, MachineFacts, MachineFigures } from '../../bindings/Addon.js';
 import type { GpuFacts } from '../../bindings/Gpu.js';
 import { loadAddon } from '../../bindings/loadAddon.js';
@@ -48,6 +50,8 @@ const LEAST_GPU_BYTES = 64 * 2 ** 20;
 /** The addon takes no more (native/profile/gpu/GpuBench.cpp). */
 const MOST_GPU_BYTES = 2 ** 30;
 
+const MOST_THREADS = 1024;
+
 /** Where runs keep repacked models and spill files unless told otherwise. */
 export function defaultDiskFolder(): string {
   return join(userCacheFolder(), 'repacked');
@@ -66,13 +70,11 @@ export function defaultDiskFolder(): string {
  * @throws UsageError for an option out of range, and a GPU that is not there; NativeError where there is no addon or no memory; InterruptedError when `signal` fires
  */
 export async function profileMachine(options: ProfileOptions = {}): Promise<HardwareProfile> {
-  const { disk = defaultDiskFolder(), signal, onProgress } = options;
-  const budget = options.budget ?? 1;
-  if (!(budget > 0 && budget <= 100)) throw new UsageError(`budget: found ${String(options.budget)}, expected a number above 0, at most 100`);
+  checkProfileOptions(options);
+  const { disk = defaultDiskFolder(), budget = 1, signal, onProgress } = options;
   const addon = loadAddon();
   const machine = addon.machine();
-  const threads = options.threads ?? machine.processors;
-  if (!Number.isSafeInteger(threads) || threads < 1 || threads > 1024) throw new UsageError(`threads: found ${String(threads)}, expected a whole number from 1 to 1024`);
+  const threads = options.threads ?? Math.min(machine.processors, MOST_THREADS);
   const diskBytes = diskBytesOf(options.diskBytes);
   const gpu = gpuOf(options.gpuMemory, machine);
   const figures = await measure(
@@ -88,6 +90,18 @@ export async function profileMachine(options: ProfileOptions = {}): Promise<Hard
   );
   const free = await freeMemory(machine, diskBytes > 0 ? disk : undefined, gpu?.capBytes);
   return parseHardware(hardwareOf(figures, { ...identityOf(machine), ...(gpu && identityOfGpu(gpu.facts)) }, free), 'the profile of this machine');
+}
+
+/** @throws UsageError for what is no option, of another type or out of range */
+export function checkProfileOptions(options: ProfileOptions): void {
+  checkObject('options', options, ['disk', 'diskBytes', 'gpuMemory', 'threads', 'memory', 'budget', 'signal', 'onProgress', 'onNote']);
+  const { disk, threads, budget, signal, onProgress, onNote } = options;
+  if (disk !== undefined) checkText('disk', disk, 'a path');
+  if (threads !== undefined) checkWhole('threads', threads, 1, MOST_THREADS);
+  if (budget !== undefined) checkNumber('budget', budget, (value) => value > 0 && value <= 100, 'a number above 0, at most 100');
+  checkSignal('signal', signal);
+  checkFunction('onProgress', onProgress);
+  checkFunction('onNote', onNote);
 }
 
 /** The GPU that is to be measured, and how much of its memory runs may use; undefined: none. @throws UsageError */

@@ -1,5 +1,6 @@
 import { readdir } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
+import { found } from '../../arguments/found.js';
 import { UsageError } from '../../errors/UsageError.js';
 import { readJsonObject } from '../../model/files/readJson.js';
 import { parseHardware, type HardwareProfile } from '../policy/HardwareProfile.js';
@@ -25,9 +26,22 @@ export async function builtInHardware(): Promise<string[]> {
 export async function readHardware(nameOrFile: string, options: ProfileOptions = {}): Promise<HardwareProfile> {
   if (nameOrFile === 'this') return cachedProfile(options);
   const names = await builtInHardware();
-  const path = names.includes(nameOrFile) ? fileURLToPath(new URL(`${nameOrFile}.json`, BUILT_IN)) : nameOrFile;
-  if (path === nameOrFile && !/[\\/.]/.test(nameOrFile)) {
-    throw new UsageError(`hardware: found ${JSON.stringify(nameOrFile)}, expected this, ${names.join(', ')}, or a file (./NAME for one of that name)`);
+  return names.includes(nameOrFile) ? readProfileFile(fileURLToPath(new URL(`${nameOrFile}.json`, BUILT_IN)), nameOrFile) : readHardwareFile(nameOrFile, names);
+}
+
+/**
+ * A machine by file alone: for whoever is about to run on it, which nobody does on the package's own.
+ * @param names that the caller knows beside `this`, for the message
+ * @throws UsageError for a word that is no path
+ * @throws PlanFileError, ModelFileError for a file that cannot be used
+ */
+export async function readHardwareFile(file: string, names: readonly string[] = []): Promise<HardwareProfile> {
+  if (typeof file !== 'string' || !/[\\/.]/.test(file)) {
+    throw new UsageError(`hardware: found ${found(file)}, expected ${['this', ...names].join(', ')}, or a file (./NAME for one of that name)`);
   }
-  return parseHardware(await readJsonObject(path, MOST_BYTES), nameOrFile);
+  return readProfileFile(file, file);
+}
+
+async function readProfileFile(path: string, name: string): Promise<HardwareProfile> {
+  return parseHardware(await readJsonObject(path, MOST_BYTES), name);
 }

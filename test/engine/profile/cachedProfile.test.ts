@@ -7,7 +7,7 @@ import { checkSameMachine } from '../../../src/engine/policy/machineMatch.js';
 import { cachedProfile, profilePath, refreshProfile } from '../../../src/engine/profile/cachedProfile.js';
 import { profileMachine, type ProfileOptions, type ProfileProgress } from '../../../src/engine/profile/profileMachine.js';
 import { correctionsPath, learnRun } from '../../../src/engine/profile/correctionsFile.js';
-import { readHardware } from '../../../src/engine/profile/readHardware.js';
+import { readHardware, readHardwareFile } from '../../../src/engine/profile/readHardware.js';
 import { temporaryFolder } from '../../jobs/support/files.js';
 
 const path = temporaryFolder();
@@ -92,6 +92,25 @@ describe('profileMachine', () => {
     [{ memory: '-1' }, 'memory: found "-1"'],
   ])('%j is refused', async (bad, sentence) => {
     await expect(profileMachine(bad)).rejects.toThrow(sentence);
+  });
+
+  test.each<[unknown, string]>([
+    [null, 'options: found null, expected an object'],
+    [{ thread: 2 }, 'options: found the unknown "thread", expected any of disk,'],
+    [{ threads: '2' }, 'threads: found "2", expected a whole number from 1 to 1024'],
+    [{ budget: '1' }, 'budget: found "1", expected a number above 0, at most 100'],
+    [{ disk: 5 }, 'disk: found 5, expected a path'],
+    [{ signal: 'stop' }, 'signal: found "stop", expected an AbortSignal'],
+    [{ onProgress: true }, 'onProgress: found true, expected a function'],
+    [{ onNote: 'note' }, 'onNote: found "note", expected a function'],
+  ])('%j is refused by whoever takes options, whether anything is to be measured or not', async (bad, sentence) => {
+    for (const take of [profileMachine, cachedProfile, refreshProfile]) await expect(take(bad as ProfileOptions)).rejects.toThrow(sentence);
+  });
+
+  test('a machine is a name or a file', async () => {
+    await expect(readHardware(5 as unknown as string)).rejects.toThrow('hardware: found 5, expected this, flexgen-t4, ');
+    await expect(readHardware('nowhere')).rejects.toThrow('hardware: found "nowhere", expected this, flexgen-t4, ');
+    await expect(readHardwareFile('flexgen-t4')).rejects.toThrow('hardware: found "flexgen-t4", expected this, or a file (./NAME for one of that name)');
   });
 
   test('a disk that cannot be written is left out', async () => {

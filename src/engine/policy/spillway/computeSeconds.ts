@@ -46,13 +46,38 @@ const STAND_INS: Readonly<Record<MatmulWeights, readonly MatmulWeights[]>> = {
  * Below the first point reading the weights takes all the time, which does not depend on the rows; beyond the last one the speed stays.
  */
 export function matmulFlopsPerSecond({ matmul }: Pick<ComputeProfile, 'matmul'>, kind: MatmulWeights, tokens: number, inputs = LONG_INPUTS): number {
-  const measured = STAND_INS[kind].find((each) => matmul.some(({ weights }) => weights === each));
-  const points = matmul.filter(({ weights }) => weights === measured);
-  const long = between(points.filter((point) => point.inputs === undefined), tokens);
-  const least = Math.min(...points.map((point) => point.inputs ?? Infinity));
+  const { longs, shorts, least } = pointsOf(matmul, kind);
+  const long = between(longs, tokens);
   if (inputs >= LONG_INPUTS || least === Infinity) return long ?? 1;
-  const short = between(points.filter((point) => point.inputs === least), tokens) ?? 1;
+  const short = between(shorts, tokens) ?? 1;
   return short * ((long ?? short) / short) ** Math.max(0, Math.log(inputs / least) / Math.log(LONG_INPUTS / least));
+}
+
+/** The measured points of one kind of weights, or of what stands in for it. */
+interface MatmulPoints {
+  /** Of weights with LONG_INPUTS inputs and more. */
+  readonly longs: ComputeProfile['matmul'];
+  /** Of those with the fewest. */
+  readonly shorts: ComputeProfile['matmul'];
+  /** How many these are; infinite where there are none. */
+  readonly least: number;
+}
+
+/** Costing a plan asks for the same points many thousand times. */
+const known = new WeakMap<ComputeProfile['matmul'], Map<MatmulWeights, MatmulPoints>>();
+
+function pointsOf(matmul: ComputeProfile['matmul'], kind: MatmulWeights): MatmulPoints {
+  let ofKinds = known.get(matmul);
+  if (!ofKinds) known.set(matmul, (ofKinds = new Map<MatmulWeights, MatmulPoints>()));
+  let found = ofKinds.get(kind);
+  if (!found) {
+    const measured = STAND_INS[kind].find((each) => matmul.some(({ weights }) => weights === each));
+    const points = matmul.filter(({ weights }) => weights === measured);
+    const least = Math.min(...points.map((point) => point.inputs ?? Infinity));
+    found = { longs: points.filter((point) => point.inputs === undefined), shorts: points.filter((point) => point.inputs === least), least };
+    ofKinds.set(kind, found);
+  }
+  return found;
 }
 
 function between(measured: ComputeProfile['matmul'], tokens: number): number | undefined {
