@@ -229,8 +229,6 @@ describe('an engine', () => {
     ['pipeline that throws', { pipeline: () => { throw new Error('as asked'); } }],
     ['pipeline that makes no stages', { pipeline: (() => 'as asked') as never }],
     ['pipeline whose stages return no Observable', { pipeline: (() => () => 'as asked') as never }],
-    ['signal that is none', { signal: 'as asked' as never }],
-    ['pipeline that is none', { pipeline: 'as asked' as never }],
   ])('a %s fails the run, of which nothing is left', async (_, options) => {
     const { run } = engine.generation([]);
     const { completed$ } = run.device;

@@ -1,12 +1,11 @@
 import { checkMembers, type Check } from '../../arguments/checkMembers.js';
 import { checkBoolean, checkFunction, checkOneOf, checkSignal, checkWhole } from '../../arguments/checks.js';
 import { found } from '../../arguments/found.js';
-import { checkObject } from '../../arguments/objectArgument.js';
 import { RowError } from '../../errors/RowError.js';
 import { UsageError } from '../../errors/UsageError.js';
 import type { SamplingOptions } from '../../Row.js';
 import type { Schedule } from '../schedules/Schedule.js';
-import type { Peers } from '../stages/Boundary.js';
+import { checkPeers } from '../stages/checkPeers.js';
 import type { FollowOptions, RunOptions } from './Generation.js';
 import { checkSampling } from './prepareRow.js';
 
@@ -46,7 +45,9 @@ const RUN_CHECKS: Readonly<Record<keyof RunOptions, Check>> = {
     checkOneOf(name, value, ['input', 'completion']);
   },
   schedule: checkSchedule,
-  peers: checkPeers,
+  peers: (_name, value) => {
+    checkPeers(value);
+  },
 };
 
 /** Checks the options of a run before anything is read. @throws UsageError naming the option, what was found and what was expected */
@@ -65,10 +66,4 @@ function checkSchedule(name: string, value: unknown): void {
   const { start, free, next } = (typeof value === 'object' && value !== null ? value : {}) as Partial<Schedule>;
   if ([start, free, next].every((each) => typeof each === 'function')) return;
   throw new UsageError(`${name}: found ${found(value)}, expected a Schedule, such as rowByRow(), zigZagBlock() or diagonalBlock() returns`);
-}
-
-function checkPeers(name: string, value: unknown): void {
-  checkObject(name, value, ['source', 'sink'] satisfies readonly (keyof Peers)[]);
-  const { source, sink } = value as Partial<Peers>;
-  if (source === undefined || sink === undefined) throw new UsageError(`${name}: found ${found(value)}, expected a source and a sink`);
 }

@@ -17,7 +17,7 @@ describe('checkRunOptions', () => {
     [null, 'options: found null, expected an object'],
     [{ maxTokens: 3 }, 'options: found the unknown "maxTokens", expected any of maxNewTokens,'],
     [{ temperature: '1' }, 'temperature: found "1", expected a number of at least 0'],
-    [{ stop: [''] }, 'stop: found [""], expected strings that are not empty'],
+    [{ stop: [''] }, 'stop[0]: found "", expected a string that is not empty'],
     [{ ignoreEos: 'false' }, 'ignoreEos: found "false", expected true or false'],
     [{ escapeSpecialTokens: 1 }, 'escapeSpecialTokens: found 1, expected true or false'],
     [{ logprobs: '1' }, 'logprobs: found "1", expected a whole number'],
@@ -27,7 +27,7 @@ describe('checkRunOptions', () => {
     [{ schedule: 'zigzag' }, 'schedule: found "zigzag", expected a Schedule, such as rowByRow(), zigZagBlock() or diagonalBlock() returns'],
     [{ schedule: {} }, 'schedule: found an empty object, expected a Schedule'],
     [{ pipeline: [] }, 'pipeline: found an array of 0, expected a function'],
-    [{ peers: {} }, 'peers: found an empty object, expected a source and a sink'],
+    [{ peers: {} }, 'peers.source: found undefined, expected what engines send, as an async iterable'],
     [{ signal: 'x' }, 'signal: found "x", expected an AbortSignal'],
     [{ onProgress: 3 }, 'onProgress: found 3, expected a function'],
   ])('%# is refused with what was found and what was expected', (options, message) => {
