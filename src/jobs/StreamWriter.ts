@@ -64,7 +64,8 @@ export class StreamWriter implements RowSink {
   /** Whether the stream takes more. One that throws instead of failing as streams do has failed, too: its callbacks will not come. */
   #send(line: string, done?: () => void): boolean {
     try {
-      return this.stream.write(line, () => done?.());
+      // Without a callback where none is needed: a stream keeps each one until its next turn, and rows may come without one in between.
+      return done === undefined ? this.stream.write(line) : this.stream.write(line, () => done());
     } catch (error) {
       this.#onError(error);
       done?.();
