@@ -22,7 +22,8 @@ import { lockPath, recordPath, retryPath } from './outputFiles.js';
 import { readRows } from './readRows.js';
 import type { RowSink } from './RowSink.js';
 import { RowWriter } from './RowWriter.js';
-import { dropFailedRows, scanOutput, type ScannedOutput } from './scanOutput.js';
+import { dropFailedRows, orderOutput } from './rewriteOutput.js';
+import { scanOutput, type ScannedOutput } from './scanOutput.js';
 import { StreamWriter } from './StreamWriter.js';
 
 /** What an earlier run left, and the record of it. */
@@ -141,7 +142,10 @@ export class Job implements AsyncDisposable {
       gate[Symbol.dispose]();
     }
     await this.#closeSink();
-    const keptFailed = this.options.retryErrors === true ? 0 : (this.file?.earlier?.scanned.failed ?? 0);
+    const earlier = this.file?.earlier?.scanned;
+    // What an earlier run had finished ahead of its turn, or done again, stood where the run had left it, so that nothing was lost.
+    if (this.file && earlier?.inOrder === false && this.options.generate?.order !== 'completion') await orderOutput(this.file.path);
+    const keptFailed = this.options.retryErrors === true ? 0 : (earlier?.failed ?? 0);
     return { rows: source.rows, done, failed, kept: this.keptRows, keptFailed };
   }
 
@@ -202,8 +206,7 @@ async function readEarlierRun(output: string, now: JobRecord, retryErrors: boole
 async function beginFile(file: OutputFile, input: JobRecord['input'], retryErrors: boolean): Promise<RowSink> {
   const { path, earlier } = file;
   const record: JobRecord = { ...file.record, input };
-  const temporary = retryPath(path);
-  await rm(temporary, { force: true });
+  await rm(retryPath(path), { force: true });
   if (earlier === undefined) {
     // In this order, so that no crash leaves the record of one run beside the rows of another.
     const handle = await open(path, 'w');
@@ -220,7 +223,7 @@ async function beginFile(file: OutputFile, input: JobRecord['input'], retryError
   }
   checkSameJob(path, earlier.record, record);
   let { bytes } = earlier.scanned;
-  if (retryErrors && earlier.scanned.failed > 0) bytes = await dropFailedRows(path, temporary);
+  if (retryErrors && earlier.scanned.failed > 0) bytes = await dropFailedRows(path);
   else await truncate(path, bytes);
   return new RowWriter(await open(path, 'r+'), path, bytes);
 }

@@ -17,8 +17,8 @@ export interface JobOptions {
   /** A file, or a stream. A stream (and a path that is a pipe or device) cannot be resumed. */
   readonly output: string | Writable;
   /**
-   * Go on with an output that exists, if there is one: rows that stand there are not done again, and stay where they stand, also those that were finished ahead
-   * of their turn when the run ended. Default false: it is refused.
+   * Go on with an output that exists, if there is one: rows that stand there are not done again. What earlier runs had finished ahead of its turn, or failed and
+   * is tried again, stands out of order until a run completes the job and puts all rows in order, unless `generate.order` is `completion`. Default false: it is refused.
    */
   readonly resume?: boolean;
   /** With `resume`: do the error rows again. They then stand at the end of the output. Default false: they are kept. */

@@ -1,7 +1,5 @@
 import { createReadStream } from 'node:fs';
-import { open, rename, rm } from 'node:fs/promises';
 import { JobFileError } from '../errors/JobFileError.js';
-import { syncFolder } from '../model/files/replaceFile.js';
 import { DoneRows } from './DoneRows.js';
 import { BEGIN_ANEW, describeFileError } from './fileErrors.js';
 import { IntegerSet } from '../collections/IntegerSet.js';
@@ -10,8 +8,6 @@ import { readLines } from './readLines.js';
 
 /** A result's line can be long (log-probabilities), but never longer than what JavaScript can hold as one string. */
 const MAX_RESULT_BYTES = 256 * 2 ** 20;
-const FLUSH_BYTES = 2 ** 20;
-const LF = Buffer.from('\n');
 
 /** What an output holds already. */
 export interface ScannedOutput {
@@ -21,6 +17,8 @@ export interface ScannedOutput {
   readonly failed: number;
   /** End of the last whole line. */
   readonly bytes: number;
+  /** Whether what need not be done again are the input's first rows, in their order: then what is appended in order goes on with it. */
+  readonly inOrder: boolean;
 }
 
 interface ScannedLine {
@@ -40,58 +38,24 @@ export async function scanOutput(path: string, retryErrors: boolean): Promise<Sc
   const retried = new IntegerSet();
   let failed = 0;
   let bytes = 0;
+  let inOrder = true;
   for await (const line of outputLines(path)) {
     const again = line.failed && retryErrors;
+    if (!again && line.index !== done.size) inOrder = false;
     if (!(again ? retried.add(line.index) : done.add(line.index, line.id))) {
       throw new JobFileError(path, `line ${line.number}: index ${line.index} stands twice, expected each row once; ${BEGIN_ANEW}`);
     }
     if (line.failed) failed += 1;
     bytes = line.end;
   }
-  return { done, failed, bytes };
+  return { done, failed, bytes, inOrder };
 }
 
 /**
- * Rewrites an output without its error rows and without a torn last line, through `temporary`, so that a crash leaves the old output
- * or the new one. Streamed.
- * @returns the new output's size
- * @throws JobFileError
+ * The whole lines of an output; `end` is behind a line's LF.
+ * @throws JobFileError for one that is no result
  */
-export async function dropFailedRows(path: string, temporary: string): Promise<number> {
-  let bytes = 0;
-  try {
-    const target = await open(temporary, 'w');
-    try {
-      let kept: Buffer[] = [];
-      let keptBytes = 0;
-      const flush = async (): Promise<void> => {
-        if (keptBytes > 0) await target.appendFile(Buffer.concat(kept, keptBytes));
-        bytes += keptBytes;
-        kept = [];
-        keptBytes = 0;
-      };
-      for await (const line of outputLines(path)) {
-        if (line.failed) continue;
-        kept.push(line.bytes, LF);
-        keptBytes += line.bytes.length + 1;
-        if (keptBytes > FLUSH_BYTES) await flush();
-      }
-      await flush();
-      await target.sync();
-    } finally {
-      await target.close();
-    }
-    await rename(temporary, path);
-    await syncFolder(path);
-    return bytes;
-  } catch (error) {
-    await rm(temporary, { force: true }).catch(() => undefined);
-    if (error instanceof JobFileError) throw error;
-    throw new JobFileError(path, `cannot be rewritten without its error rows: ${describeFileError(error)}`, { cause: error });
-  }
-}
-
-async function* outputLines(path: string): AsyncGenerator<ScannedLine & { number: number; bytes: Buffer; end: number }, void, undefined> {
+export async function* outputLines(path: string): AsyncGenerator<ScannedLine & { number: number; bytes: Buffer; end: number }, void, undefined> {
   try {
     for await (const { number, bytes, end, terminated } of readLines(createReadStream(path, { highWaterMark: 2 ** 20 }), MAX_RESULT_BYTES)) {
       if (!terminated) return;

@@ -1,4 +1,4 @@
-import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
+import { appendFileSync, copyFileSync, existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
 import { PassThrough } from 'node:stream';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
@@ -389,7 +389,7 @@ describe('resume', () => {
     const retried = await runJob({ engine, input: rows(true), output, resume: true, retryErrors: true });
     expect(retried).toEqual({ rows: 3, done: 1, failed: 0, kept: 2, keptFailed: 0 });
     expect(engine.admitted).toEqual(['b']);
-    expect(readResults(output).map(({ index, text }) => [index, text])).toEqual([[0, 'X'], [2, 'Z'], [1, 'Y']]);
+    expect(readResults(output).map(({ index, text }) => [index, text])).toEqual([[0, 'X'], [1, 'Y'], [2, 'Z']]);
   });
 
   test('after a kill at any byte of the output: the same rows, each once, and only the missing ones are done again', async () => {
@@ -410,6 +410,10 @@ describe('resume', () => {
         const summary = await runJob({ engine, ...options, resume: true, generate: { order } });
         expect(summary).toMatchObject({ rows: 11, kept: wholeLines, done: 11 - wholeLines });
         expect(engine.admitted).toHaveLength(11 - wholeLines);
+        if (order === 'input') {
+          expect(readResults(output)).toEqual(expected);
+          return;
+        }
         expect(byIndex(readResults(output))).toEqual(expected);
         expect(readFileSync(output).subarray(0, whole.subarray(0, cut).lastIndexOf(0x0a) + 1).equals(whole.subarray(0, whole.subarray(0, cut).lastIndexOf(0x0a) + 1))).toBe(true);
       }),
@@ -433,7 +437,28 @@ describe('resume', () => {
     const engine = new StubEngine();
     expect(await runJob({ engine, input, output, resume: true })).toMatchObject({ rows: 12, kept: 5, done: 7 });
     expect(engine.admitted).toEqual(missing.map((at) => `row-${at}`));
-    expect(readResults(output).map(({ index }) => index)).toEqual([...finished, ...missing]);
+    expect(readResults(output).map(({ index }) => index)).toEqual(Array.from({ length: 12 }, (_, at) => at));
+  });
+
+  test('rows that wait for their turn in the file are put in order by the run that completes the job, through a link, and not in order of completion', async () => {
+    const { input, output } = files(prompts(9));
+    await runJob({ engine: new StubEngine(), input, output });
+    const whole = readFileSync(output);
+    const lines = whole.toString().split('\n').slice(0, -1);
+    const scattered = [7, 0, 1, 8, 3].map((at) => `${lines[at] ?? ''}\n`).join('');
+    const link = `${output}.link`;
+    symlinkSync(output, link);
+    writeFileSync(output, scattered);
+    copyFileSync(`${output}.job.json`, `${link}.job.json`);
+    await failure(runJob({ engine: new StubEngine({ failAt: 4 }), input, output: link, resume: true }));
+    expect(readFileSync(output, 'utf8').startsWith(scattered)).toBe(true);
+    await runJob({ engine: new StubEngine(), input, output: link, resume: true });
+    expect(readFileSync(output).equals(whole)).toBe(true);
+    expect(lstatSync(link).isSymbolicLink()).toBe(true);
+    writeFileSync(output, scattered);
+    await runJob({ engine: new StubEngine(), input, output: link, resume: true, generate: { order: 'completion' } });
+    expect(readFileSync(output, 'utf8').startsWith(scattered)).toBe(true);
+    expect(existsSync(`${output}.retry.tmp`)).toBe(false);
   });
 
   test('a torn last line is cut off even if the resumed run gets nowhere', async () => {

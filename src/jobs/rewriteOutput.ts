@@ -1,0 +1,96 @@
+import { open, realpath, rename, rm, type FileHandle } from 'node:fs/promises';
+import { JobFileError } from '../errors/JobFileError.js';
+import { syncFolder } from '../model/files/replaceFile.js';
+import { describeFileError } from './fileErrors.js';
+import { retryPath } from './outputFiles.js';
+import { outputLines } from './scanOutput.js';
+
+/** Read and written at a time. */
+const PIECE_BYTES = 2 ** 20;
+const LF = Buffer.from('\n');
+
+/**
+ * Rewrites an output without its error rows and without a torn last line.
+ * @returns the new output's size
+ * @throws JobFileError; the old output is then intact
+ */
+export async function dropFailedRows(path: string): Promise<number> {
+  return rewrite(path, 'without its error rows', async (from, target) => {
+    let kept: Buffer[] = [];
+    let bytes = 0;
+    const flush = async (): Promise<void> => {
+      await target.appendFile(Buffer.concat(kept, bytes));
+      [kept, bytes] = [[], 0];
+    };
+    for await (const line of outputLines(from)) {
+      if (line.failed) continue;
+      kept.push(line.bytes, LF);
+      bytes += line.bytes.length + 1;
+      if (bytes > PIECE_BYTES) await flush();
+    }
+    await flush();
+  });
+}
+
+/**
+ * Puts the rows of a finished output into the order of the input, where an interruption, or errors that were tried again, left some out of their turn.
+ * Holds three numbers a row.
+ * @throws JobFileError; the old output is then intact
+ */
+export async function orderOutput(path: string): Promise<void> {
+  await rewrite(path, 'in the order of the input', async (from, target) => {
+    const [indexes, ends]: [number[], number[]] = [[], []];
+    for await (const { index, end } of outputLines(from)) {
+      indexes.push(index);
+      ends.push(end);
+    }
+    const inTurn = Uint32Array.from(indexes.keys()).sort((a, b) => (indexes[a] ?? 0) - (indexes[b] ?? 0));
+    const source = await open(from, 'r');
+    try {
+      // Lines that follow one another in both are copied together.
+      for (let at = 0; at < inTurn.length; ) {
+        const first = inTurn[at] ?? 0;
+        let last = first;
+        while (inTurn[++at] === last + 1) last++;
+        await copy(source, first === 0 ? 0 : (ends[first - 1] ?? 0), ends[last] ?? 0, target);
+      }
+    } finally {
+      await source.close();
+    }
+  });
+}
+
+async function copy(source: FileHandle, from: number, to: number, target: FileHandle): Promise<void> {
+  for (let position = from; position < to; ) {
+    const { buffer, bytesRead } = await source.read(Buffer.allocUnsafe(Math.min(PIECE_BYTES, to - position)), { position });
+    if (bytesRead === 0) throw new Error('the file has become shorter');
+    await target.appendFile(buffer.subarray(0, bytesRead));
+    position += bytesRead;
+  }
+}
+
+/** Writes an output anew through a temporary file beside it, so that a crash leaves the old one or the new one. @returns the new one's size */
+async function rewrite(path: string, how: string, fill: (from: string, target: FileHandle) => Promise<void>): Promise<number> {
+  let temporary: string | undefined;
+  try {
+    // A link stays a link.
+    const from = await realpath(path);
+    temporary = retryPath(from);
+    const target = await open(temporary, 'w');
+    let bytes: number;
+    try {
+      await fill(from, target);
+      await target.sync();
+      ({ size: bytes } = await target.stat());
+    } finally {
+      await target.close();
+    }
+    await rename(temporary, from);
+    await syncFolder(from);
+    return bytes;
+  } catch (error) {
+    if (temporary !== undefined) await rm(temporary, { force: true }).catch(() => undefined);
+    if (error instanceof JobFileError) throw error;
+    throw new JobFileError(path, `cannot be rewritten ${how}: ${describeFileError(error)}`, { cause: error });
+  }
+}
