@@ -160,6 +160,25 @@ inline CachedNumbers asCached(const CacheLayout& layout, const TestRow& row) {
   return cached;
 }
 
+// A query as 4-bit keys meet it, at default precision: turned, and in each group rounded to 127 steps of the largest. Here turned back again.
+inline std::vector<double> queryAsMet(const AttentionCase& c, const float* query) {
+  const uint32_t headDim = c.layout.headDim;
+  if (c.layout.type != CacheType::Q4 || c.precision != Precision::Default) return {query, query + headDim};
+  std::vector<double> met;
+  for (size_t first = 0; first < headDim; first += kCacheGroup) {
+    const size_t n = std::min<size_t>(kCacheGroup, headDim - first);
+    std::vector<float> turned(query + first, query + first + n);
+    transform(turned);
+    float most = 0;
+    for (const float x : turned) most = std::max(most, std::fabs(x));
+    std::vector<double> rounded;
+    for (const float x : turned) rounded.push_back(std::nearbyint(x * (127.0f / most)) * (most / 127.0f));
+    const auto size = static_cast<double>(transform(rounded));
+    for (const double x : rounded) met.push_back(x / size);
+  }
+  return met;
+}
+
 // One token of the row, all heads, from keys and values as cached: definition of attention in double precision.
 inline std::vector<double> referenceAttention(const AttentionCase& c, const TestRow& row, const std::vector<float>& keys, const std::vector<float>& values,
                                               uint32_t position) {
@@ -169,12 +188,12 @@ inline std::vector<double> referenceAttention(const AttentionCase& c, const Test
   std::vector<double> outputs;
   for (uint32_t head = 0; head < c.heads; head++) {
     const uint32_t first = c.window != 0 && position + 1 > c.window ? position + 1 - c.window : 0;
+    const std::vector<double> query = queryAsMet(c, &row.queries[position * row.queryWidth + head * headDim]);
     std::vector<double> weights;
     double maximum = -1e300, sum = 0;
     for (uint32_t t = first; t <= position; t++) {
       double score = 0;
-      for (uint32_t d = 0; d < headDim; d++)
-        score += static_cast<double>(row.queries[position * row.queryWidth + head * headDim + d]) * keys[t * row.keyWidth + head / group * headDim + d];
+      for (uint32_t d = 0; d < headDim; d++) score += query[d] * keys[t * row.keyWidth + head / group * headDim + d];
       if (c.alibi && c.rounded)
         score = (score + nearestBfloat16(nearestBfloat16(slopes[head]) * nearestBfloat16(t))) * scale;
       else

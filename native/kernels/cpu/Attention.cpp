@@ -54,12 +54,18 @@ Place placeOf(const Run& run, size_t index) {
   return {row, static_cast<uint32_t>(index % run.layout.kvHeads), static_cast<uint32_t>(block - run.firstBlock[row]) * attentionBlockTokens(group)};
 }
 
-// Where the first keys are that a place reads.
-const uint8_t* firstKeys(const Run& run, const Place& place) {
+// Where the first keys are that an index reads, block by block; null beyond those, and beyond the end.
+void firstKeys(const Run& run, size_t index, const uint8_t* (&keys)[kMostBlocksAhead]) {
+  std::fill(std::begin(keys), std::end(keys), nullptr);
+  if (index >= run.firstBlock[run.rowCount] * run.layout.kvHeads) return;
+  const Place place = placeOf(run, index);
   const AttentionRow& range = run.rows[place.row];
-  const uint32_t position = range.firstPosition + place.firstToken, window = run.shape.window;
-  const uint32_t first = std::max(range.firstKey, window != 0 && position >= window ? position - window + 1 : 0);
-  return range.pages[first / run.layout.pageTokens] + place.kvHead * cacheHeadBytes(run.layout);
+  const uint32_t position = range.firstPosition + place.firstToken, window = run.shape.window, blocksPerPage = run.layout.pageTokens / kKeyBlock;
+  const uint32_t first = std::max(range.firstKey, window != 0 && position >= window ? position - window + 1 : 0) / kKeyBlock;
+  for (uint32_t i = 0; i < kMostBlocksAhead && first + i <= position / kKeyBlock; i++) {
+    const uint32_t block = first + i;
+    keys[i] = range.pages[block / blocksPerPage] + place.kvHead * cacheHeadBytes(run.layout) + block % blocksPerPage * cacheKeyBlockBytes(run.layout);
+  }
 }
 
 // `next`: the index that the same thread is most likely to take after this one; beyond the end there is none.
@@ -97,7 +103,7 @@ void attendOne(const Run& run, size_t index, size_t next, unsigned worker) {
   task.otherStride = range.otherStride;
   task.otherTokenStride = range.otherStride * run.shape.heads;
   task.cuts = range.cuts == nullptr ? nullptr : range.cuts + firstQuery;
-  task.next = next < run.firstBlock[run.rowCount] * run.layout.kvHeads ? firstKeys(run, placeOf(run, next)) : nullptr;
+  firstKeys(run, next, task.next);
   task.workspace = run.workspaces + worker * (run.workspaceFloats + run.sparseFloats);
   task.sparseSpace = task.workspace + run.workspaceFloats;
   run.kernels.attention.attendBlock(task);

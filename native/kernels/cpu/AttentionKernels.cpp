@@ -23,6 +23,8 @@ static inline f32x16 loadElements(const uint16_t* p) { return loadHalf(p); }
 template <typename Element>
 constexpr size_t kLineVectors = kCacheLine / (16 * sizeof(Element));
 
+constexpr uint32_t kFloatBlocksAhead = 4;
+
 // scores[q][16 v + lane] = sum over d of queries[q][d] * keys[v][d][lane]
 template <typename Element, int Q, int V>
 static void scoreTile(const uint8_t* const* keys, const float* queries, size_t headDim, size_t queryStride, float* scores, size_t scoreStride) {
@@ -35,7 +37,7 @@ static void scoreTile(const uint8_t* const* keys, const float* queries, size_t h
   const Element* from[V];
   const uint8_t* ahead[V];
   SPILLWAY_UNROLL(4)
-  for (int v = 0; v < V; v++) from[v] = reinterpret_cast<const Element*>(keys[v]), ahead[v] = keys[v + kBlocksAhead];
+  for (int v = 0; v < V; v++) from[v] = reinterpret_cast<const Element*>(keys[v]), ahead[v] = keys[v + kFloatBlocksAhead];
   const auto take = [&](size_t d) __attribute__((always_inline)) {
     f32x16 key[V];
     SPILLWAY_UNROLL(4)
@@ -76,7 +78,7 @@ static void valueTile(const uint8_t* const* values, size_t valueStride, size_t e
   for (uint32_t t = begin; t < end;) {
     const uint32_t b = t / kKeyBlock, inBlock = t % kKeyBlock, tokens = end - t < kKeyBlock - inBlock ? end - t : kKeyBlock - inBlock;
     const Element* from = reinterpret_cast<const Element*>(values[b]) + inBlock * valueStride + element;
-    const uint8_t* ahead = values[b + kBlocksAhead] + (inBlock * valueStride + element) * sizeof(Element);
+    const uint8_t* ahead = values[b + kFloatBlocksAhead] + (inBlock * valueStride + element) * sizeof(Element);
     for (uint32_t i = 0; i < tokens; i++, t++, from += valueStride, ahead += valueStride * sizeof(Element)) {
       SPILLWAY_UNROLL(4)
       for (size_t line = 0; line < kLines; line++) askFor(ahead + line * kCacheLine);
@@ -110,6 +112,8 @@ static void valueQueries(const Part& part, size_t valueStride, const float* weig
 
 template <typename Element>
 struct FloatFormat {
+  static constexpr uint32_t kBlocksAhead = kFloatBlocksAhead;
+
   static void prepareQuery(const CacheLayout&, const Workspace&, uint32_t) {}
 
   template <int Q>

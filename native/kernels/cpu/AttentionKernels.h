@@ -8,6 +8,9 @@
 
 namespace spillway {
 
+// So many blocks of 16 keys or values ahead memory is asked for, at most (attentionParts.h).
+constexpr uint32_t kMostBlocksAhead = 8;
+
 // A few consecutive tokens of one row, and the query heads that share one KV head. Each (token, head) is one query.
 struct AttentionBlock {
   CacheLayout layout;
@@ -40,8 +43,8 @@ struct AttentionBlock {
   size_t otherStride, otherTokenStride;
   AttentionCut* cuts;  // null, or heads side by side, tokens partialStride / 2 apart: which keys the query keeps
 
-  // A page's KV head that is worked on after this block, as far as is known, or null: its first keys are asked for.
-  const uint8_t* next;
+  // The first blocks of 16 keys that are read after this block, as far as is known, or null: they are asked for.
+  const uint8_t* next[kMostBlocksAhead];
 
   float* workspace;    // attentionWorkspaceFloats() of them, 64-byte aligned
   float* sparseSpace;  // attentionSparseFloats() of them likewise; null where nothing is sparse

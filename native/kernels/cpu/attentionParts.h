@@ -38,8 +38,7 @@ static inline uint32_t firstSeenBy(const AttentionBlock& block) {
 // ---- Where keys and values are.
 
 // Decoding reads every key and value once, and pages lie anywhere: without asking for memory early each of them would begin by waiting for it. While a
-// block of 16 keys or values is worked on, the one that comes so many later is asked for, as many bytes of it as of this one.
-constexpr uint32_t kBlocksAhead = 4;
+// block of 16 keys or values is worked on, the one that comes Format::kBlocksAhead later is asked for, as many bytes of it as of this one.
 
 // Asks for `bytes` of memory, at least one and whole lines.
 static inline void prefetch(const uint8_t* ahead, size_t bytes) {
@@ -52,8 +51,8 @@ struct Part {
   uint32_t start;  // its first position
   uint32_t fromBlock, toBlock;
   bool allValues;  // are read, after the keys
-  const uint8_t* keys[kPartBlocks + kBlocksAhead];
-  const uint8_t* values[kPartBlocks + kBlocksAhead];
+  const uint8_t* keys[kPartBlocks + kMostBlocksAhead];
+  const uint8_t* values[kPartBlocks + kMostBlocksAhead];
 };
 
 struct BlockPlaces {
@@ -66,14 +65,15 @@ struct BlockPlaces {
         valueBytes(cacheValueBlockBytes(attention.layout)),
         next(attention.next) {}
 
-  // The part that begins at `start`, of the blocks of 16 positions from `first` to `end`, counted from position 0.
-  void locate(uint32_t start, uint32_t first, uint32_t end, Part* part) const {
+  // The part that begins at `start`, of the blocks of 16 positions from `first` to `end`, counted from position 0; behind it
+  // `blocksAhead` blocks.
+  void locate(uint32_t start, uint32_t first, uint32_t end, uint32_t blocksAhead, Part* part) const {
     const uint32_t before = start / kKeyBlock;
     part->start = start;
     part->fromBlock = first > before ? first - before : 0;
     part->toBlock = end - before < kPartBlocks ? end - before : kPartBlocks;
     uint32_t page = (before + part->fromBlock) / blocksPerPage, inPage = (before + part->fromBlock) % blocksPerPage;
-    const uint32_t last = part->toBlock + (before + part->toBlock + kBlocksAhead <= end ? kBlocksAhead : end - before - part->toBlock);
+    const uint32_t last = part->toBlock + (before + part->toBlock + blocksAhead <= end ? blocksAhead : end - before - part->toBlock);
     for (uint32_t b = part->fromBlock; b < last; b++) {
       const uint8_t* keys = pages[page] + headOffset + inPage * keyBytes;
       if (b < part->toBlock) {
@@ -85,14 +85,14 @@ struct BlockPlaces {
       if (++inPage == blocksPerPage) inPage = 0, page++;
     }
     const uint32_t blocks = part->toBlock - part->fromBlock;
-    for (uint32_t i = 0; i < kBlocksAhead; i++) part->keys[part->toBlock + i] = part->values[part->fromBlock + (i < blocks ? i : blocks - 1)];
-    for (uint32_t b = last; b < part->toBlock + kBlocksAhead; b++) part->values[b] = next != nullptr ? next + (b - last) * keyBytes : part->values[part->toBlock - 1];
+    for (uint32_t i = 0; i < blocksAhead; i++) part->keys[part->toBlock + i] = part->values[part->fromBlock + (i < blocks ? i : blocks - 1)];
+    for (uint32_t b = last; b < part->toBlock + blocksAhead; b++) part->values[b] = next[b - last] != nullptr ? next[b - last] : part->values[part->toBlock - 1];
   }
 
   const uint8_t* const* pages;
   uint32_t blocksPerPage;
   size_t headOffset, valuesOffset, keyBytes, valueBytes;
-  const uint8_t* next;
+  const uint8_t* const* next;
 };
 
 // ---- What a block keeps.
@@ -196,6 +196,7 @@ static inline void forTiles(uint32_t q, uint32_t last, const Body& body) {
 }
 
 // What a Format is: how keys and values of one type are worked on.
+//   kBlocksAhead                     at most kMostBlocksAhead
 //   prepareQuery(layout, work, q)    after work.queries[q] has been filled
 //   score<Q>(layout, work, part, first, fromBlock, toBlock, scores, scoreStride)   plain products of Q queries with blocks of 16 keys of a part, to
 //     scores[16 (block - fromBlock) + lane]
@@ -244,7 +245,7 @@ static void attendDensely(const AttentionBlock& block) {
   Part part;
   part.allValues = true;
   for (uint32_t start = firstSeen / kPartTokens * kPartTokens; start < end; start += kPartTokens) {
-    places.locate(start, firstSeen / kKeyBlock, (end + kKeyBlock - 1) / kKeyBlock, &part);
+    places.locate(start, firstSeen / kKeyBlock, (end + kKeyBlock - 1) / kKeyBlock, Format::kBlocksAhead, &part);
     // Ranges move on with the token, so the tokens that see anything of this part are consecutive.
     uint32_t from = 0, to = block.tokens;
     while (visible(block, from, start).end == 0) from++;

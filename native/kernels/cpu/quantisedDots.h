@@ -5,15 +5,16 @@
 
 namespace spillway::SPILLWAY_ISA {
 
-// How many units of lanes are worked on together with `queries` queries, a sum a digit each: as many as the registers hold.
+// How many units of lanes are worked on together with `queries` queries, a sum a digit each: as many as the registers hold, with what is multiplied.
 constexpr int kUnitsPerLine = 16 / kUnitLanes;
 constexpr int tileUnits(int queries, int digits) {
-  if (SPILLWAY_ISA_LEVEL == 1 && digits == 2) return queries > 2 ? 2 : 4;  // words
+  if (SPILLWAY_ISA_LEVEL == 1 && digits < 3) return queries > 2 ? 2 : 4;
   const int sums = queries * digits, most = SPILLWAY_ISA_LEVEL == 2 ? 24 : 12;
   return 4 * sums <= most ? 4 : 2 * sums <= most ? 2 : 1;
 }
 // The same in whole lines, one at least; and units of `lines` lines at once.
 constexpr int tileLines(int queries, int digits) {
+  if (SPILLWAY_ISA_LEVEL == 1 && digits == 1) return 2;  // keys' lines share what is done once a tile
   return tileUnits(queries, digits) < kUnitsPerLine ? 1 : tileUnits(queries, digits) / kUnitsPerLine;
 }
 constexpr int unitsOf(int queries, int digits, int lines) {
@@ -36,9 +37,18 @@ struct DotTile {
   void clear() {
     SPILLWAY_EACH_SUM wide[q][digit][u] = zeroWide();
   }
-  template <int Shift>
-  void take(const Dots (&dots)[Q][Digits][U]) {
-    SPILLWAY_EACH_SUM wide[q][digit][u] = widen<Shift>(wide[q][digit][u], dots[q][digit][u]);
+  // Adds what `sum` adds to the dots that it is given, times 2^Shift.
+  template <int Shift, typename Sum>
+  __attribute__((always_inline)) void add(const Sum& sum) {
+    if constexpr (kDotsAreWide) {
+      static_assert(Shift == 0, "codes are multiplied whole");
+      sum(wide);
+    } else {
+      Dots dots[Q][Digits][U];
+      SPILLWAY_EACH_SUM dots[q][digit][u] = zeroDots();
+      sum(dots);
+      SPILLWAY_EACH_SUM wide[q][digit][u] = widen<Shift>(wide[q][digit][u], dots[q][digit][u]);
+    }
   }
   void write(float* to, size_t queryStride) const {
     SPILLWAY_UNROLL(8)
@@ -46,56 +56,60 @@ struct DotTile {
       SPILLWAY_UNROLL(4)
       for (int u = 0; u < U; u++) {
         float* lanes = to + q * queryStride + u * kUnitLanes;
-        if (Digits == 2) combine(lanes, wide[q][Digits - 1][u], wide[q][0][u]);
-        else combine(lanes, wide[q][Digits - 1][u], wide[q][1][u], wide[q][0][u]);
+        if constexpr (Digits == 1) combine(lanes, wide[q][0][u]);
+        else if constexpr (Digits == 2) combine(lanes, wide[q][1][u], wide[q][0][u]);
+        else combine(lanes, wide[q][2][u], wide[q][1][u], wide[q][0][u]);
       }
     }
   }
 };
-
-template <int Digits, int Q, int U>
-static inline void clearDots(Dots (&dots)[Q][Digits][U]) {
-  SPILLWAY_EACH_SUM dots[q][digit][u] = zeroDots();
-}
-
-// Four codes a lane times four bytes a query and digit; `bytes`: those of the first query's lowest digit.
-template <int Digits, int Q, int U>
-static inline __attribute__((always_inline)) void addDots(Dots (&dots)[Q][Digits][U], const Codes (&codes)[U], const int8_t* bytes, size_t digitStride, size_t queryStride) {
-  SPILLWAY_EACH_SUM dots[q][digit][u] = dot(dots[q][digit][u], codes[u], bytes + q * queryStride + digit * digitStride);
-}
-#undef SPILLWAY_EACH_SUM
 
 // Bytes of a tile's queries: from query to query, from digit to digit.
 struct DigitStrides {
   size_t query, digit;
 };
 
+// Four codes a lane times four bytes a query and digit; `bytes`: those of the first query's lowest digit.
+template <int Digits, int Q, int U>
+static inline __attribute__((always_inline)) void addDots(Dots (&dots)[Q][Digits][U], const Codes (&codes)[U], const int8_t* bytes, DigitStrides strides) {
+  SPILLWAY_EACH_SUM dots[q][digit][u] = dot(dots[q][digit][u], codes[u], bytes + q * strides.query + digit * strides.digit);
+}
+#undef SPILLWAY_EACH_SUM
+
+// body(begin, end) for all of `n`, in steps of at most `Most` where dots overflow.
+template <int Most, typename Body>
+static inline __attribute__((always_inline)) void inSteps(size_t n, const Body& body) {
+  if constexpr (kDotsAreWide) body(0, n);
+  else
+    for (size_t begin = 0; begin < n; begin += Most) body(begin, n - begin < Most ? n : begin + Most);
+}
+
 // ---- Keys.
 
-// `lines` lines of keys, plane by plane where dot() needs it.
+// Lines of keys from `line` to `end`, one at least, plane by plane where dot() needs it.
 template <int Bits, int Digits, int Plane, int Shift, int Q, int U>
-static inline void keyLines(DotTile<Digits, Q, U>& tile, const uint8_t* const (&units)[U], size_t lines, const int8_t* bytes, DigitStrides strides) {
-  Dots dots[Q][Digits][U];
-  clearDots<Digits, Q, U>(dots);
-  for (size_t line = 0; line < lines; line++) {
-    Codes codes[U], plane[U];
-    SPILLWAY_UNROLL(4)
-    for (int u = 0; u < U; u++) codes[u] = loadCodes(units[u] + line * kCacheLine), plane[u] = codesOf(codes[u], Plane);
-    addDots<Digits, Q, U>(dots, plane, bytes, strides.digit, strides.query);
-    bytes += 4;
-    if (Bits == 4) {
+static inline void keyLines(DotTile<Digits, Q, U>& tile, const uint8_t* const (&units)[U], size_t line, size_t end, const int8_t* bytes, DigitStrides strides) {
+  tile.template add<Shift>([&](Dots(&dots)[Q][Digits][U]) __attribute__((always_inline)) {
+    const int8_t* next = bytes + line * (Bits == 4 ? 8 : 4);
+    do {
+      Codes codes[U], plane[U];
       SPILLWAY_UNROLL(4)
-      for (int u = 0; u < U; u++) plane[u] = codesOf(codes[u], 1);
-      addDots<Digits, Q, U>(dots, plane, bytes, strides.digit, strides.query);
-      bytes += 4;
-    }
-  }
-  tile.template take<Shift>(dots);
+      for (int u = 0; u < U; u++) codes[u] = loadCodes(units[u] + line * kCacheLine), plane[u] = codesOf(codes[u], Plane);
+      addDots<Digits, Q, U>(dots, plane, next, strides);
+      next += 4;
+      if constexpr (Bits == 4) {
+        SPILLWAY_UNROLL(4)
+        for (int u = 0; u < U; u++) plane[u] = codesOf(codes[u], 1);
+        addDots<Digits, Q, U>(dots, plane, next, strides);
+        next += 4;
+      }
+    } while (++line < end);
+  });
 }
 
 // to[q][lane] = the queries' integers times the codes of `lines` lines.
 template <int Bits, int Digits, int Q, int U>
-static inline void keyTile(const uint8_t* const (&first)[U], size_t lines, const int8_t* bytes, DigitStrides strides, float* to, size_t toStride) {
+static inline void keyTile(const uint8_t* const (&units)[U], size_t lines, const int8_t* bytes, DigitStrides strides, float* to, size_t toStride) {
   if constexpr (kMultipliesWords<Digits>) {
     WordTile<Q, U> tile;
     tile.clear();
@@ -104,53 +118,47 @@ static inline void keyTile(const uint8_t* const (&first)[U], size_t lines, const
       SPILLWAY_UNROLL(2)
       for (int plane = 0; plane < (Bits == 4 ? 2 : 1); plane++, bytes += 8) {
         SPILLWAY_UNROLL(4)
-        for (int u = 0; u < U; u++) codes[u] = codesOf(loadCodes(first[u] + line * kCacheLine), Bits == 4 ? plane : kWholeBytes);
+        for (int u = 0; u < U; u++) codes[u] = codesOf(loadCodes(units[u] + line * kCacheLine), Bits == 4 ? plane : kWholeBytes);
         tile.add(codes, bytes, strides.query);
       }
     }
     tile.write(to, toStride);
   } else {
-    constexpr size_t kMostLines = Bits == 4 ? kMostDots / 2 : kMostDots;
     DotTile<Digits, Q, U> tile;
     tile.clear();
-    const uint8_t* units[U];
-    for (int u = 0; u < U; u++) units[u] = first[u];
-    for (size_t done = 0; done < lines;) {
-      const size_t now = lines - done < kMostLines ? lines - done : kMostLines;
-      if (Bits == 4) {
-        keyLines<4, Digits, 0, 0, Q, U>(tile, units, now, bytes, strides);
-      } else if (kBytePlanes == 1) {
-        keyLines<8, Digits, kWholeBytes, 0, Q, U>(tile, units, now, bytes, strides);
+    inSteps<Bits == 4 ? kMostDots / 2 : kMostDots>(lines, [&](size_t begin, size_t end) __attribute__((always_inline)) {
+      if constexpr (Bits == 4) {
+        keyLines<4, Digits, 0, 0, Q, U>(tile, units, begin, end, bytes, strides);
+      } else if constexpr (kBytePlanes == 1) {
+        keyLines<8, Digits, kWholeBytes, 0, Q, U>(tile, units, begin, end, bytes, strides);
       } else {
-        keyLines<8, Digits, 0, 0, Q, U>(tile, units, now, bytes, strides);
-        keyLines<8, Digits, 1, 4, Q, U>(tile, units, now, bytes, strides);
+        keyLines<8, Digits, 0, 0, Q, U>(tile, units, begin, end, bytes, strides);
+        keyLines<8, Digits, 1, 4, Q, U>(tile, units, begin, end, bytes, strides);
       }
-      done += now;
-      bytes += now * (Bits == 4 ? 8 : 4);
-      for (int u = 0; u < U; u++) units[u] += now * kCacheLine;
-    }
+    });
     tile.write(to, toStride);
   }
 }
 
 // ---- Values.
 
-// `blocks` blocks of 16 tokens; `units`: where in a block the units are. Unit u is of plane Plane + u / kUnitsPerLine where nibbles hold elements of their own.
+// Blocks of 16 tokens from `block` to `end`, one at least; `units`: where in a block the units are. Unit u is of plane Plane + u / kUnitsPerLine where nibbles
+// hold elements of their own.
 template <int Bits, int Digits, int Plane, int Shift, int Q, int U>
-static inline void valueBlocks(DotTile<Digits, Q, U>& tile, const uint8_t* const* blocks, uint32_t count, const size_t (&units)[U], size_t quadBytes, const int8_t* bytes,
-                               DigitStrides strides) {
-  Dots dots[Q][Digits][U];
-  clearDots<Digits, Q, U>(dots);
-  for (uint32_t block = 0; block < count; block++) {
-    for (size_t quad = 0; quad < 4; quad++, bytes += 4) {
-      Codes codes[U];
-      SPILLWAY_UNROLL(4)
-      for (int u = 0; u < U; u++)
-        codes[u] = codesOf(loadCodes(blocks[block] + units[u] + quad * quadBytes), Bits == 4 ? (Plane + u / kUnitsPerLine) % 2 : Plane);
-      addDots<Digits, Q, U>(dots, codes, bytes, strides.digit, strides.query);
-    }
-  }
-  tile.template take<Shift>(dots);
+static inline void valueBlocks(DotTile<Digits, Q, U>& tile, const uint8_t* const* blocks, size_t block, size_t end, const size_t (&units)[U], size_t quadBytes,
+                               const int8_t* bytes, DigitStrides strides) {
+  tile.template add<Shift>([&](Dots(&dots)[Q][Digits][U]) __attribute__((always_inline)) {
+    const int8_t* next = bytes + block * 16;
+    do {
+      for (size_t quad = 0; quad < 4; quad++, next += 4) {
+        Codes codes[U];
+        SPILLWAY_UNROLL(4)
+        for (int u = 0; u < U; u++)
+          codes[u] = codesOf(loadCodes(blocks[block] + units[u] + quad * quadBytes), Bits == 4 ? (Plane + u / kUnitsPerLine) % 2 : Plane);
+        addDots<Digits, Q, U>(dots, codes, next, strides);
+      }
+    } while (++block < end);
+  });
 }
 
 // to[q][lane] = the queries' integers times the codes of `count` blocks.
@@ -171,23 +179,18 @@ static inline void valueTile(const uint8_t* const* blocks, uint32_t count, const
     }
     tile.write(to, toStride);
   } else {
-    constexpr uint32_t kMostBlocks = kMostDots / 4;
     DotTile<Digits, Q, U> tile;
     tile.clear();
-    for (uint32_t done = 0; done < count;) {
-      const uint32_t now = count - done < kMostBlocks ? count - done : kMostBlocks;
-      if (Bits == 4) {
-        valueBlocks<4, Digits, Plane, 0, Q, U>(tile, blocks, now, units, quadBytes, bytes, strides);
-      } else if (kBytePlanes == 1) {
-        valueBlocks<8, Digits, kWholeBytes, 0, Q, U>(tile, blocks, now, units, quadBytes, bytes, strides);
+    inSteps<kMostDots / 4>(count, [&](size_t begin, size_t end) __attribute__((always_inline)) {
+      if constexpr (Bits == 4) {
+        valueBlocks<4, Digits, Plane, 0, Q, U>(tile, blocks, begin, end, units, quadBytes, bytes, strides);
+      } else if constexpr (kBytePlanes == 1) {
+        valueBlocks<8, Digits, kWholeBytes, 0, Q, U>(tile, blocks, begin, end, units, quadBytes, bytes, strides);
       } else {
-        valueBlocks<8, Digits, 0, 0, Q, U>(tile, blocks, now, units, quadBytes, bytes, strides);
-        valueBlocks<8, Digits, 1, 4, Q, U>(tile, blocks, now, units, quadBytes, bytes, strides);
+        valueBlocks<8, Digits, 0, 0, Q, U>(tile, blocks, begin, end, units, quadBytes, bytes, strides);
+        valueBlocks<8, Digits, 1, 4, Q, U>(tile, blocks, begin, end, units, quadBytes, bytes, strides);
       }
-      done += now;
-      bytes += now * 16;
-      blocks += now;
-    }
+    });
     tile.write(to, toStride);
   }
 }

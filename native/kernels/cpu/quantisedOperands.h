@@ -9,12 +9,12 @@ namespace spillway::SPILLWAY_ISA {
 
 constexpr float kLeastScaled = 1e-30f;  // below it numbers count as zero, so that the inverse of a scale is finite
 // The largest integer of so many bytes, chosen so that rounding and cutting never carry beyond a byte.
-constexpr float mostOf(int digits) { return digits == 2 ? 127.0f * 256 : 63.0f * 65536; }
+constexpr float mostOf(int digits) { return digits == 1 ? 127.0f : digits == 2 ? 127.0f * 256 : 63.0f * 65536; }
 
 // What a query brings along (attentionQuantisedFloats). Elements are bytes, the lowest digits first, or words (quantisedWords.h).
 struct QuantisedQuery {
   int8_t* elements;   // [digits][attentionQueryBytes()]
-  float *step, *sum;  // [groups]: what a unit of `elements` is worth; sum of the elements
+  float *step, *sum;  // [groups]: what a unit of `elements` is worth; sum of what they are worth
 };
 
 static inline QuantisedQuery queryAt(const CacheLayout& layout, const Workspace& work, uint32_t q) {
@@ -35,12 +35,13 @@ static inline QuantisedWeights weightsAt(const CacheLayout& layout, const Worksp
   return {reinterpret_cast<int8_t*>(next + 2 * groups), next, next + groups};
 }
 
-// Each x * inverse, rounded, as what codes are multiplied by; `to`: the lowest digit of the first of them.
+// Each x * inverse, rounded, as what codes are multiplied by; `to`: the lowest digit of the first of them. Returns these integers.
 // Signed bytes: value = low + 256 middle + 65536 high, `digitStride` bytes apart; with two of them low + 256 middle.
 template <int Digits>
-static inline void storeOperands(f32x16 x, f32x16 inverse, int8_t* to, size_t digitStride) {
+static inline f32x16 storeOperands(f32x16 x, f32x16 inverse, int8_t* to, size_t digitStride) {
   const f32x16 magic = set1(12582912.0f);  // 1.5 * 2^23: the sum is a whole number, in the low bits
-  i32x16 rest = sub(asInt(add(mul(x, inverse), magic)), asInt(magic));
+  const f32x16 shifted = add(mul(x, inverse), magic);
+  i32x16 rest = sub(asInt(shifted), asInt(magic));
   if constexpr (kMultipliesWords<Digits>) {
     storeWords(to, rest);
   } else {
@@ -51,6 +52,7 @@ static inline void storeOperands(f32x16 x, f32x16 inverse, int8_t* to, size_t di
       rest = shiftRight<8>(sub(rest, low));
     }
   }
+  return sub(shifted, magic);
 }
 // Bytes of memory that an operand takes within its lowest digit.
 template <int Digits>

@@ -20,13 +20,13 @@ struct WordTile;
 
 template <int Q, int U>
 struct WordTile {
-  __m256i sum[Q][U];
+  Wide sum[Q][U];
 
   void clear() {
     SPILLWAY_UNROLL(8)
     for (int q = 0; q < Q; q++) {
       SPILLWAY_UNROLL(4)
-      for (int u = 0; u < U; u++) sum[q][u] = _mm256_setzero_si256();
+      for (int u = 0; u < U; u++) sum[q][u] = zeroWide();
     }
   }
   // Four codes a lane times the quad of each query, `queryStride` bytes apart.
@@ -41,14 +41,14 @@ struct WordTile {
       const __m256i ofEven = _mm256_set1_epi32(pairs[0]), ofOdd = _mm256_set1_epi32(pairs[1]);
       SPILLWAY_UNROLL(4)
       for (int u = 0; u < U; u++)
-        sum[q][u] = _mm256_add_epi32(sum[q][u], _mm256_add_epi32(_mm256_madd_epi16(even[u], ofEven), _mm256_madd_epi16(odd[u], ofOdd)));
+        sum[q][u] = Wide::of(_mm256_add_epi32(sum[q][u].bits(), _mm256_add_epi32(_mm256_madd_epi16(even[u], ofEven), _mm256_madd_epi16(odd[u], ofOdd))));
     }
   }
   void write(float* to, size_t queryStride) const {
     SPILLWAY_UNROLL(8)
     for (int q = 0; q < Q; q++) {
       SPILLWAY_UNROLL(4)
-      for (int u = 0; u < U; u++) _mm256_storeu_ps(to + q * queryStride + u * kUnitLanes, _mm256_cvtepi32_ps(sum[q][u]));
+      for (int u = 0; u < U; u++) combine(to + q * queryStride + u * kUnitLanes, sum[q][u]);
     }
   }
 };

@@ -5,8 +5,8 @@
 //   Codes loadCodes(p)          a unit's 4 * kUnitLanes bytes
 //   codesOf(codes, plane)       what is multiplied: the low (0) or high (1) nibbles; kWholeBytes: bytes as they are
 //   Dots dot(Dots, Codes, p)    adds in each lane the lane's 4 codes times the 4 bytes at p; at most kMostDots times from zeroDots() on
-//   Wide widen<Shift>(Wide, Dots)  adds dots * 2^Shift, in 32 bits
-//   combine(p, [high,] middle, low)  p[lane] = 65536 high + 256 middle + low as floats
+//   Wide widen<Shift>(Wide, Dots)  adds dots * 2^Shift, in 32 bits; where kDotsAreWide they have these anyway
+//   combine(p, [high, [middle,]] low)  p[lane] = 65536 high + 256 middle + low as floats
 // Where dot() overflows on 8-bit codes (kBytePlanes = 2) they are taken nibble by nibble: planes 0 and 1, shifts 0 and 4.
 // storeBytes(p, v) stores the low byte of each of 16 integers; codesToFloat<Bits>(line, shift) takes these bits of each lane of a line.
 #pragma once
@@ -16,39 +16,56 @@ namespace spillway::SPILLWAY_ISA {
 
 constexpr int kWholeBytes = -1;
 
+#if SPILLWAY_ISA_LEVEL > 0
+#if SPILLWAY_ISA_LEVEL == 2
+using Register = __m512i;
+#else
+using Register = __m256i;
+#endif
+// A register of integers, which they are to the compiler, too: of sums that are of one type in a loop and of another after it, as those of intrinsics are,
+// g++ keeps two copies through the loop, and stores the second of them in every round.
+template <typename Integer>
+struct Integers {
+  Integer v __attribute__((vector_size(sizeof(Register))));
+  static inline Integers of(Register bits) { return {reinterpret_cast<decltype(Integers::v)>(bits)}; }
+  inline Register bits() const { return reinterpret_cast<Register>(v); }
+};
+#endif
+
 #if SPILLWAY_ISA_LEVEL == 2
 
 constexpr int kUnitLanes = 16;
+constexpr bool kDotsAreWide = true;
 constexpr int kMostDots = 1 << 20;
 constexpr int kBytePlanes = 1;
 struct Codes {
   __m512i v;
 };
-using Dots = Codes;
-using Wide = Codes;
+using Dots = Integers<int32_t>;
+using Wide = Dots;
 
 static inline Codes loadCodes(const uint8_t* p) { return {_mm512_loadu_si512(p)}; }
 static inline Codes codesOf(Codes codes, int plane) {
   if (plane == kWholeBytes) return codes;
   return {_mm512_and_si512(plane == 0 ? codes.v : _mm512_srli_epi16(codes.v, 4), _mm512_set1_epi8(15))};
 }
-static inline Dots zeroDots() { return {_mm512_setzero_si512()}; }
+static inline Dots zeroDots() { return Dots::of(_mm512_setzero_si512()); }
 static inline Dots dot(Dots sum, Codes codes, const int8_t* p) {
   int32_t four;
   __builtin_memcpy(&four, p, 4);
-  return {_mm512_dpbusd_epi32(sum.v, codes.v, _mm512_set1_epi32(four))};
+  return Dots::of(_mm512_dpbusd_epi32(sum.bits(), codes.v, _mm512_set1_epi32(four)));
 }
-static inline Wide zeroWide() { return {_mm512_setzero_si512()}; }
+static inline Wide zeroWide() { return zeroDots(); }
 template <int Shift>
 static inline Wide widen(Wide sum, Dots dots) {
-  return {_mm512_add_epi32(sum.v, Shift == 0 ? dots.v : _mm512_slli_epi32(dots.v, Shift))};
+  return Wide::of(_mm512_add_epi32(sum.bits(), Shift == 0 ? dots.bits() : _mm512_slli_epi32(dots.bits(), Shift)));
 }
-static inline void combine(float* p, Wide middle, Wide low) {
-  _mm512_storeu_ps(p, _mm512_fmadd_ps(_mm512_cvtepi32_ps(middle.v), _mm512_set1_ps(256.0f), _mm512_cvtepi32_ps(low.v)));
-}
+static inline __m512 floatsOf(Wide sum) { return _mm512_cvtepi32_ps(sum.bits()); }
+static inline void combine(float* p, Wide low) { _mm512_storeu_ps(p, floatsOf(low)); }
+static inline void combine(float* p, Wide middle, Wide low) { _mm512_storeu_ps(p, _mm512_fmadd_ps(floatsOf(middle), _mm512_set1_ps(256.0f), floatsOf(low))); }
 static inline void combine(float* p, Wide high, Wide middle, Wide low) {
-  const __m512 sum = _mm512_fmadd_ps(_mm512_cvtepi32_ps(middle.v), _mm512_set1_ps(256.0f), _mm512_cvtepi32_ps(low.v));
-  _mm512_storeu_ps(p, _mm512_fmadd_ps(_mm512_cvtepi32_ps(high.v), _mm512_set1_ps(65536.0f), sum));
+  const __m512 sum = _mm512_fmadd_ps(floatsOf(middle), _mm512_set1_ps(256.0f), floatsOf(low));
+  _mm512_storeu_ps(p, _mm512_fmadd_ps(floatsOf(high), _mm512_set1_ps(65536.0f), sum));
 }
 static inline void storeBytes(int8_t* p, i32x16 v) { _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(v.v)); }
 template <int Bits>
@@ -61,36 +78,37 @@ static inline f32x16 codesToFloat(const uint8_t* line, int shift) {
 
 // Products of two 4-bit codes fit 16 bits eight times: 8 * 2 * 15 * 128 = 30720.
 constexpr int kUnitLanes = 8;
+constexpr bool kDotsAreWide = false;
 constexpr int kMostDots = 8;
 constexpr int kBytePlanes = 2;
 struct Codes {
   __m256i v;
 };
-using Dots = Codes;
-using Wide = Codes;
+using Dots = Integers<int16_t>;
+using Wide = Integers<int32_t>;
 
 static inline Codes loadCodes(const uint8_t* p) { return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))}; }
 static inline Codes codesOf(Codes codes, int plane) {
   if (plane == kWholeBytes) return codes;
   return {_mm256_and_si256(plane == 0 ? codes.v : _mm256_srli_epi16(codes.v, 4), _mm256_set1_epi8(15))};
 }
-static inline Dots zeroDots() { return {_mm256_setzero_si256()}; }
+static inline Dots zeroDots() { return Dots::of(_mm256_setzero_si256()); }
 static inline Dots dot(Dots sum, Codes codes, const int8_t* p) {
   int32_t four;
   __builtin_memcpy(&four, p, 4);
-  return {_mm256_add_epi16(sum.v, _mm256_maddubs_epi16(codes.v, _mm256_set1_epi32(four)))};
+  return Dots::of(_mm256_add_epi16(sum.bits(), _mm256_maddubs_epi16(codes.v, _mm256_set1_epi32(four))));
 }
-static inline Wide zeroWide() { return {_mm256_setzero_si256()}; }
+static inline Wide zeroWide() { return Wide::of(_mm256_setzero_si256()); }
 template <int Shift>
 static inline Wide widen(Wide sum, Dots dots) {
-  return {_mm256_add_epi32(sum.v, _mm256_madd_epi16(dots.v, _mm256_set1_epi16(1 << Shift)))};
+  return Wide::of(_mm256_add_epi32(sum.bits(), _mm256_madd_epi16(dots.bits(), _mm256_set1_epi16(1 << Shift))));
 }
-static inline void combine(float* p, Wide middle, Wide low) {
-  _mm256_storeu_ps(p, _mm256_fmadd_ps(_mm256_cvtepi32_ps(middle.v), _mm256_set1_ps(256.0f), _mm256_cvtepi32_ps(low.v)));
-}
+static inline __m256 floatsOf(Wide sum) { return _mm256_cvtepi32_ps(sum.bits()); }
+static inline void combine(float* p, Wide low) { _mm256_storeu_ps(p, floatsOf(low)); }
+static inline void combine(float* p, Wide middle, Wide low) { _mm256_storeu_ps(p, _mm256_fmadd_ps(floatsOf(middle), _mm256_set1_ps(256.0f), floatsOf(low))); }
 static inline void combine(float* p, Wide high, Wide middle, Wide low) {
-  const __m256 sum = _mm256_fmadd_ps(_mm256_cvtepi32_ps(middle.v), _mm256_set1_ps(256.0f), _mm256_cvtepi32_ps(low.v));
-  _mm256_storeu_ps(p, _mm256_fmadd_ps(_mm256_cvtepi32_ps(high.v), _mm256_set1_ps(65536.0f), sum));
+  const __m256 sum = _mm256_fmadd_ps(floatsOf(middle), _mm256_set1_ps(256.0f), floatsOf(low));
+  _mm256_storeu_ps(p, _mm256_fmadd_ps(floatsOf(high), _mm256_set1_ps(65536.0f), sum));
 }
 static inline void storeBytes(int8_t* p, i32x16 v) {
   const __m256i pick = _mm256_setr_epi8(0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1);
@@ -112,6 +130,7 @@ static inline f32x16 codesToFloat(const uint8_t* line, int shift) {
 #else
 
 constexpr int kUnitLanes = 16;
+constexpr bool kDotsAreWide = true;
 constexpr int kMostDots = 1 << 20;
 constexpr int kBytePlanes = 1;
 struct Codes {
@@ -142,6 +161,9 @@ template <int Shift>
 static inline Wide widen(Wide sum, const Dots& dots) {
   for (int i = 0; i < 16; i++) sum.lane[i] += dots.lane[i] * (1 << Shift);
   return sum;
+}
+static inline void combine(float* p, const Wide& low) {
+  for (int i = 0; i < 16; i++) p[i] = static_cast<float>(low.lane[i]);
 }
 static inline void combine(float* p, const Wide& middle, const Wide& low) {
   for (int i = 0; i < 16; i++) p[i] = __builtin_fmaf(static_cast<float>(middle.lane[i]), 256.0f, static_cast<float>(low.lane[i]));

@@ -180,9 +180,9 @@ struct SparseScores {
     Part part;
     part.allValues = false;
     for (uint32_t start = from / kPartTokens * kPartTokens; start <= block.firstPosition; start += kPartTokens) {
-      places.locate(start, from / kKeyBlock, block.firstPosition / kKeyBlock + 1, &part);
+      places.locate(start, from / kKeyBlock, block.firstPosition / kKeyBlock + 1, Format::kBlocksAhead, &part);
       // The values are not read as they lie, the next part's keys are.
-      for (uint32_t i = 0; i < kBlocksAhead; i++) part.keys[part.toBlock + i] = part.values[part.toBlock + i];
+      for (uint32_t i = 0; i < Format::kBlocksAhead; i++) part.keys[part.toBlock + i] = part.values[part.toBlock + i];
       float* to = scores + (first - firstQuery) * scoreStride;
       Format::template score<Q>(block.layout, work, part, first, part.fromBlock, part.toBlock, to + (start + part.fromBlock * kKeyBlock - base), scoreStride);
     }
