@@ -14,6 +14,7 @@ export { prepareRow } from '../engine/rows/prepareRow.js';
 export type { RowInput } from '../Row.js';
 export { modelFiles } from '../model/modelFiles.js';
 export { readJsonObject } from '../model/files/readJson.js';
+export { knownModel } from '../model/pull/knownModels.js';
 export { pullModel } from '../model/pull/pullModel.js';
 export { PlanFileError } from '../errors/PlanFileError.js';
 export { BLOCK_SCHEDULES } from '../engine/schedules/blockSchedules.js';

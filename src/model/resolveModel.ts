@@ -4,7 +4,7 @@ import { checkBoolean, checkFunction, checkSignal, checkText } from '../argument
 import { found } from '../arguments/found.js';
 import { ModelFileError } from '../errors/ModelFileError.js';
 import { UsageError } from '../errors/UsageError.js';
-import { knownModels } from './pull/knownModels.js';
+import { knownModel, knownModels } from './pull/knownModels.js';
 import { pullModel, type PullOptions } from './pull/pullModel.js';
 
 export { knownModels } from './pull/knownModels.js';
@@ -35,7 +35,7 @@ const CHECKS: Readonly<Record<keyof PullOptions, Check>> = {
 export async function resolveModel(idOrPath: string, options: PullOptions = {}): Promise<string> {
   checkText('model', idOrPath, 'a path or a known id');
   checkMembers('options', options, CHECKS);
-  const known = knownModels.find(({ id }) => id === idOrPath.toLowerCase());
+  const known = knownModel(idOrPath);
   if (known !== undefined) return pullModel(known, options);
   if (LOOKS_LIKE_PATH.test(idOrPath) || (await exists(idOrPath))) return idOrPath;
   const ids = knownModels.map(({ id }) => id).join(', ');
