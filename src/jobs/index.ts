@@ -6,7 +6,7 @@ export { Job } from './Job.js';
 export { checkJobFiles, type JobFileOptions, type JobFileState } from './jobFiles.js';
 export type { JobOptions, JobSummary, RowGenerator } from './JobOptions.js';
 export { outputFiles } from './outputFiles.js';
-export { isJsonObject, parseRow } from './parseRow.js';
+export { parseRow } from './parseRow.js';
 export { isBlank, type Line } from './readLines.js';
 export { openLines, readRows, type ByteSource, type ReadRowsOptions } from './readRows.js';
 export { runJob, type RunJobOptions } from './runJob.js';

@@ -1,7 +1,7 @@
 import { access, constants, stat } from 'node:fs/promises';
 import type { Stats } from 'node:fs';
 import { dirname } from 'node:path';
-import { checkObject } from '../arguments/objectArgument.js';
+import { checkObject } from '../arguments/checkObject.js';
 import { JobFileError } from '../errors/JobFileError.js';
 import { UsageError } from '../errors/UsageError.js';
 import { checkDistinctFiles } from './distinctFiles.js';

@@ -2,6 +2,7 @@ import { stat } from 'node:fs/promises';
 import { checkMembers, type Check } from '../arguments/checkMembers.js';
 import { checkBoolean, checkFunction, checkSignal, checkText } from '../arguments/checks.js';
 import { found } from '../arguments/found.js';
+import { text } from '../arguments/memberChecks.js';
 import { ModelFileError } from '../errors/ModelFileError.js';
 import { UsageError } from '../errors/UsageError.js';
 import { knownModel, knownModels } from './pull/knownModels.js';
@@ -16,9 +17,7 @@ const CHECKS: Readonly<Record<keyof PullOptions, Check>> = {
   signal: checkSignal,
   onProgress: checkFunction,
   verify: checkBoolean,
-  folder: (name, value) => {
-    checkText(name, value, 'the path of a folder');
-  },
+  folder: text('the path of a folder'),
   sources: (name, value) => {
     if (!Array.isArray(value)) throw new UsageError(`${name}: found ${found(value)}, expected an array of sources`);
   },

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { checkFunction, checkNumber, checkSignal, checkText, checkWhole } from '../../arguments/checks.js';
-import { checkObject } from '../../arguments/objectArgument.js';
+import { checkObject } from '../../arguments/checkObject.js';
 import type { Addon, MachineFacts, MachineFigures } from '../../bindings/Addon.js';
 import type { GpuFacts } from '../../bindings/Gpu.js';
 import { loadAddon } from '../../bindings/loadAddon.js';

@@ -1,6 +1,7 @@
 import { checkMembers, type Check } from '../../arguments/checkMembers.js';
-import { checkSignal, checkWhole } from '../../arguments/checks.js';
+import { checkSignal } from '../../arguments/checks.js';
 import { found } from '../../arguments/found.js';
+import { whole } from '../../arguments/memberChecks.js';
 import { UsageError } from '../../errors/UsageError.js';
 import { checkedTokens, type RowLimits } from './prepareRow.js';
 
@@ -14,9 +15,6 @@ export interface PerplexityOptions {
   readonly signal?: AbortSignal;
 }
 
-const whole = (least: number): Check => (name, value) => {
-  checkWhole(name, value, least);
-};
 const CHECKS: Readonly<Record<keyof PerplexityOptions, Check>> = { window: whole(2), promptTokens: whole(1), signal: checkSignal };
 
 /** @throws UsageError for what is no text, for options out of range, and where nothing would be scored; RowError for a token that the model does not have */

@@ -1,4 +1,5 @@
 import { found } from '../../arguments/found.js';
+import { membersOf } from '../../arguments/membersOf.js';
 import { RowError } from '../../errors/RowError.js';
 import type { Tokenizer } from '../../model/Tokenizer.js';
 import type { GenerateOptions, Row, SamplingOptions } from '../../Row.js';
@@ -118,7 +119,7 @@ function checkedMessages(messages: unknown): { role: string; content: string }[]
       throw new RowError('invalid-row', `messages: found ${found(messages)}, expected an array of at least one {role, content}`);
     }
     return [...(messages as unknown[])].map((message, index) => {
-      const { role, content } = (typeof message === 'object' && message !== null ? message : {}) as Record<string, unknown>;
+      const { role, content } = membersOf(message);
       if (typeof role !== 'string' || typeof content !== 'string') {
         throw new RowError('invalid-row', `messages[${index}]: found ${found(message)}, expected {role, content} with strings`);
       }

@@ -1,3 +1,4 @@
+import { isObject } from '../../arguments/isObject.js';
 import { ModelFileError } from '../../errors/ModelFileError.js';
 
 /** Inclusive bounds of a number. Nothing that a file says is used before it is inside them. */
@@ -38,11 +39,10 @@ export class Fields {
 
   /** The fields of a parsed JSON object. Only its own properties count: `__proto__` and `constructor` find nothing inherited. */
   static ofObject(file: string, value: unknown, where = ''): Fields {
-    if (typeof value !== 'object' || value === null || Array.isArray(value) || ArrayBuffer.isView(value)) {
+    if (!isObject(value) || ArrayBuffer.isView(value)) {
       throw new ModelFileError(file, where || 'configuration', describeValue(value), 'a JSON object');
     }
-    const object = value as Record<string, unknown>;
-    return new Fields(file, where && `${where}.`, (key) => (Object.hasOwn(object, key) ? object[key] : undefined));
+    return new Fields(file, where && `${where}.`, (key) => (Object.hasOwn(value, key) ? value[key] : undefined));
   }
 
   /** The metadata of a GGUF file whose keys start with `prefix`. */

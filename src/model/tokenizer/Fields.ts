@@ -1,3 +1,4 @@
+import { isObject } from '../../arguments/isObject.js';
 import { ModelFileError } from '../../errors/ModelFileError.js';
 
 /** The largest token id that is believed; it bounds the tables that are indexed by id, whatever a file says. */
@@ -25,8 +26,8 @@ export class Fields {
   }
 
   object(field: string, value: unknown): JsonObject {
-    if (typeof value !== 'object' || value === null || Array.isArray(value)) this.refuse(field, describe(value), 'an object');
-    return value as JsonObject;
+    if (!isObject(value)) this.refuse(field, describe(value), 'an object');
+    return value;
   }
 
   array(field: string, value: unknown): readonly unknown[] {
