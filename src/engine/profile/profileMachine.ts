@@ -1,13 +1,14 @@
 import { join } from 'node:path';
-import { checkFunction, checkNumber, checkSignal, checkText, checkWhole } from '../../arguments/checks.js';
-import { checkObject } from '../../arguments/checkObject.js';
+import { checkMembers, type Check } from '../../arguments/checkMembers.js';
+import { checkFunction, checkSignal } from '../../arguments/checks.js';
+import { number, size, text, whole } from '../../arguments/memberChecks.js';
 import type { Addon, MachineFacts, MachineFigures } from '../../bindings/Addon.js';
 import type { GpuFacts } from '../../bindings/Gpu.js';
 import { loadAddon } from '../../bindings/loadAddon.js';
 import { stoppable } from '../../bindings/stoppable.js';
 import { UsageError } from '../../errors/UsageError.js';
 import { userCacheFolder } from '../../model/pull/cacheFolder.js';
-import { formatBytes, parseBytes, type Size } from '../../units.js';
+import { formatBytes, parseBytes, parseBytesOrNone, type Size } from '../../units.js';
 import { gpuBytes, requireGpu } from '../gpuBudget.js';
 import { parseHardware, type HardwareProfile } from '../policy/HardwareProfile.js';
 import { PAGE_TOKENS } from '../reserves.js';
@@ -92,16 +93,25 @@ export async function profileMachine(options: ProfileOptions = {}): Promise<Hard
   return parseHardware(hardwareOf(figures, { ...identityOf(machine), ...(gpu && identityOfGpu(gpu.facts)) }, free), 'the profile of this machine');
 }
 
+const CHECKS: Readonly<Record<keyof ProfileOptions, Check>> = {
+  disk: text('a path'),
+  diskBytes: (_, value) => {
+    diskBytesOf(value as Size);
+  },
+  gpuMemory: (_, value) => {
+    gpuBytes(value as Size);
+  },
+  threads: whole(1, MOST_THREADS),
+  memory: size,
+  budget: number((value) => value > 0 && value <= 100, 'a number above 0, at most 100'),
+  signal: checkSignal,
+  onProgress: checkFunction,
+  onNote: checkFunction,
+};
+
 /** @throws UsageError for what is no option, of another type or out of range */
 export function checkProfileOptions(options: ProfileOptions): void {
-  checkObject('options', options, ['disk', 'diskBytes', 'gpuMemory', 'threads', 'memory', 'budget', 'signal', 'onProgress', 'onNote']);
-  const { disk, threads, budget, signal, onProgress, onNote } = options;
-  if (disk !== undefined) checkText('disk', disk, 'a path');
-  if (threads !== undefined) checkWhole('threads', threads, 1, MOST_THREADS);
-  if (budget !== undefined) checkNumber('budget', budget, (value) => value > 0 && value <= 100, 'a number above 0, at most 100');
-  checkSignal('signal', signal);
-  checkFunction('onProgress', onProgress);
-  checkFunction('onNote', onNote);
+  checkMembers('options', options, CHECKS);
 }
 
 /** The GPU that is to be measured, and how much of its memory runs may use; undefined: none. @throws UsageError */
@@ -126,8 +136,7 @@ export function identityOf({ processorName, processors, memoryBytes, instruction
 /** Checks the option, and fills in its default. @throws UsageError */
 export function diskBytesOf(size: Size | undefined): number {
   if (size === undefined) return DISK_BYTES;
-  if (/^\s*0\s*$/.test(String(size))) return 0;
-  const bytes = parseBytes(size, 'diskBytes');
+  const bytes = parseBytesOrNone(size, 'diskBytes');
   if (bytes > MOST_DISK_BYTES) throw new UsageError(`diskBytes: found ${String(size)}, expected at most 1GiB`);
   return bytes;
 }
