@@ -6,7 +6,6 @@ import { UsageError } from '../errors/UsageError.js';
 import type { WeightCompression } from '../model/compressBindings.js';
 import { userCacheFolder } from '../model/pull/cacheFolder.js';
 import { formatBytes, parseBytes } from '../units.js';
-import { checkEngineOptions } from './checkEngineOptions.js';
 import { gpuBytes, requireGpu } from './gpuBudget.js';
 import type { TierShares } from './policy/Placement.js';
 import type { ScheduleName } from './policy/Policy.js';
@@ -61,9 +60,11 @@ export const DEFAULT_BATCH_SIZE = 64;
 const TOKENS_PER_SQUARE = 512;
 const STREAMED_ROW_TOKENS = 512;
 
-/** @throws UsageError naming the option, what was found and what was expected */
+/**
+ * @param options as `checkEngineOptions` leaves them, or as a plan has settled them
+ * @throws UsageError naming the option, what was found and what was expected
+ */
 export function settleOptions(options: EngineOptions, machine: MachineFacts, rowTokens = STREAMED_ROW_TOKENS): Settings {
-  checkEngineOptions(options);
   const { precision = 'default', sparseAttention = 1, schedule = 'diagonal', threads = machine.processors } = options;
   // Nobody has chosen yet: none, until somebody does.
   const chosen = <Kind extends string>(kind: Kind | 'auto' = 'auto'): Kind | 'none' => (kind === 'auto' ? 'none' : kind);

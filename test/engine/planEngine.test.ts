@@ -2,6 +2,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from '@jest/globals';
 import type { MachineFacts } from '../../src/bindings/Addon.js';
 import { loadAddon } from '../../src/bindings/loadAddon.js';
+import { checkEngineOptions } from '../../src/engine/checkEngineOptions.js';
 import { planEngine, type PlannedEngine } from '../../src/engine/planEngine.js';
 import type { MachineSpeed } from '../../src/engine/policy/atSpeed.js';
 import type { HardwareProfile } from '../../src/engine/policy/HardwareProfile.js';
@@ -278,7 +279,7 @@ describe('with a GPU', () => {
   });
 
   test('what cannot be is refused: no GPU, more than it has, contradictions, shares', () => {
-    const refused = (more: Partial<EngineOptions>, facts = withGpu): (() => Settings) => () => settleOptions({ model: LARGE.path, ...more }, facts);
+    const refused = (more: Partial<EngineOptions>, facts = withGpu): (() => Settings) => () => settleOptions(checkEngineOptions({ model: LARGE.path, ...more }), facts);
     expect(refused({ gpuMemory: '2GiB' }, { ...machine, gpus: [] })).toThrow('gpuMemory: found 2 GiB, but there is no GPU here');
     expect(refused({ gpuMemory: '17GiB' })).toThrow('gpuMemory: found 17 GiB, expected at most the 16 GiB of A GPU');
     expect(refused({ gpuMemory: '1GiB', device: 'cpu' })).toThrow('beside device "cpu"');
