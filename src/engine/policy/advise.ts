@@ -1,5 +1,5 @@
 import { choosePolicy } from './choosePolicy.js';
-import type { HardwareProfile } from './HardwareProfile.js';
+import type { ComputeProfile, HardwareProfile } from './HardwareProfile.js';
 import type { Policy } from './Policy.js';
 import { predict } from './predict.js';
 import type { PlanRequest } from './PlanRequest.js';
@@ -76,12 +76,20 @@ function bestOf(request: PlanRequest): number {
 function fasterProcessor(hardware: HardwareProfile, which: 'gpu' | 'cpu'): HardwareProfile {
   const on = hardware[which];
   if (on === undefined) return hardware;
+  return { ...hardware, [which]: { ...twiceAsFast(on), ...(on.oneThread && { oneThread: twiceAsFast(on.oneThread) }) } };
+}
+
+/** Products and attention, by every figure that there is of them. */
+function twiceAsFast<Figures extends Pick<ComputeProfile, 'matmul' | 'attention'>>(figures: Figures): Figures {
+  const { prefillFlopsPerSecond, decodeBytesPerSecond, decode, rowHeadsPerSecond } = figures.attention;
   return {
-    ...hardware,
-    [which]: {
-      ...on,
-      matmul: on.matmul.map((point) => ({ ...point, flopsPerSecond: point.flopsPerSecond * 2 })),
-      attention: { prefillFlopsPerSecond: on.attention.prefillFlopsPerSecond * 2, decodeBytesPerSecond: on.attention.decodeBytesPerSecond * 2 },
+    ...figures,
+    matmul: figures.matmul.map((point) => ({ ...point, flopsPerSecond: point.flopsPerSecond * 2 })),
+    attention: {
+      prefillFlopsPerSecond: prefillFlopsPerSecond * 2,
+      decodeBytesPerSecond: decodeBytesPerSecond * 2,
+      ...(decode && { decode: decode.map((point) => ({ ...point, bytesPerSecond: point.bytesPerSecond * 2 })) }),
+      ...(rowHeadsPerSecond !== undefined && { rowHeadsPerSecond: rowHeadsPerSecond * 2 }),
     },
   };
 }
