@@ -27,11 +27,13 @@ import { intake } from './engine/rows/intake.js';
 import { checkRows } from './engine/rows/checkRows.js';
 import { checkFollowOptions, checkRunOptions } from './engine/rows/checkRunOptions.js';
 import { checkPerplexity, type PerplexityOptions } from './engine/rows/checkPerplexity.js';
+import { perplexityOf, type Perplexity } from './engine/rows/perplexityOf.js';
 import { ScoredRow, type WindowScore } from './engine/rows/ScoredRow.js';
 import { diagonalBlock } from './engine/schedules/diagonalBlock.js';
 import type { Schedule } from './engine/schedules/Schedule.js';
 import { layerBounds } from './engine/schedules/Square.js';
-import { beginOf, joined, type StageFacts } from './engine/stages/begin.js';
+import { stageFacts } from './engine/stageFacts.js';
+import { beginOf, joined } from './engine/stages/begin.js';
 import type { Peers } from './engine/stages/Boundary.js';
 import { checkPeers } from './engine/stages/checkPeers.js';
 import type { EngineOptions } from './EngineOptions.js';
@@ -43,12 +45,9 @@ import { partOf } from './model/partOf.js';
 import { readModel } from './model/readModel.js';
 import { resolveModel } from './model/resolveModel.js';
 import type { Tokenizer } from './model/Tokenizer.js';
-import { defaultPipeline } from './operators/defaultPipeline.js';
-import { finishedRows } from './operators/finishedRows.js';
 import { generatedRows } from './operators/generatedRows.js';
 import { iterated } from './operators/iterated.js';
 import { pulled } from './operators/pulled.js';
-import { squares } from './operators/squares.js';
 import { throughStages } from './operators/throughStages.js';
 import type { RowInput, RowResult } from './Row.js';
 
@@ -57,15 +56,6 @@ const ORDER_WINDOW = 1024;
 
 /** Rows in whatever form they come. All but a plain Observable are pulled, so nothing piles up. */
 export type RowSource = Iterable<RowInput> | AsyncIterable<RowInput> | ReadableStream<RowInput> | Observable<RowInput>;
-
-/** The likelihood of a text. */
-export interface Perplexity {
-  /** Tokens that were scored. */
-  readonly tokens: number;
-  readonly negativeLogLikelihood: number;
-  /** exp(negativeLogLikelihood / tokens) */
-  readonly perplexity: number;
-}
 
 /**
  * A model, opened on a machine: its weights in memory, its tokenizer, and the device that computes. Owns all of it until `close`.
@@ -171,7 +161,6 @@ export class Engine implements GenerationSource, AsyncDisposable {
   generate(rows: RowSource, options: RunOptions = {}): AsyncGenerator<RowResult, void, undefined> {
     this.checkOptions(options);
     checkRows(rows);
-    this.checkPeers(options.peers);
     return this.iterate(rows, options);
   }
 
@@ -252,7 +241,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
       signal: options.signal,
       peers,
       join: (begin) => {
-        const next = joined(begin, this.facts());
+        const next = joined(begin, stageFacts(this.source.decoder, this.settled));
         this.pool.limitTo(next.pages);
         return next;
       },
@@ -271,6 +260,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
    */
   async perplexity(tokens: readonly number[], options: PerplexityOptions): Promise<Perplexity> {
     this.checkOpen();
+    this.checkLayers();
     const { window, promptTokens = 1, signal } = checkPerplexity(tokens, options, this.source.decoder);
     const longest = Math.min(window, tokens.length);
     const most = this.pool.longestRow;
@@ -281,13 +271,8 @@ export class Engine implements GenerationSource, AsyncDisposable {
     const schedule = diagonalBlock();
     const run = this.start<WindowScore>(windows(), { schedule, signal }, this.recorder(schedule.name, {}));
     const scores: WindowScore[] = [];
-    const scores$ = squares(run).pipe(defaultPipeline(run), finishedRows(run));
-    for await (const score of iterated(scores$, () => undefined, () => run.drained)) scores.push(score);
-    // Summed in order of the text, so that the figure does not depend on how the windows were batched.
-    scores.sort((a, b) => a.firstToken - b.firstToken);
-    const scored = scores.reduce((sum, score) => sum + score.tokens, 0);
-    const negativeLogLikelihood = scores.reduce((sum, score) => sum + score.negativeLogLikelihood, 0);
-    return { tokens: scored, negativeLogLikelihood, perplexity: Math.exp(negativeLogLikelihood / scored) };
+    for await (const score of iterated(throughStages(run), () => undefined, () => run.drained)) scores.push(score);
+    return perplexityOf(scores);
   }
 
   /** Ends all runs with InterruptedError, waits for the device, frees everything. Idempotent. */
@@ -313,7 +298,6 @@ export class Engine implements GenerationSource, AsyncDisposable {
 
   private start<Result>(rows: AsyncIterator<RunRow<Result>>, options: StartOptions, recorder: RunRecorder): Run<Result> {
     const { grid } = this.settled;
-    this.checkPeers(options.peers);
     // Callbacks of the caller's have run since the options were checked.
     this.checkOpen();
     const { peers } = options;
@@ -329,7 +313,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
       recorder,
       mostRows: options.mostRows,
       signal: options.signal,
-      ...(peers && { peers, begin: beginOf(this.facts()) }),
+      ...(peers && { peers, begin: beginOf(stageFacts(this.source.decoder, this.settled)) }),
     });
     this.track(run);
     return run;
@@ -340,26 +324,12 @@ export class Engine implements GenerationSource, AsyncDisposable {
     void run.drained.then(() => this.runs.delete(run));
   }
 
-  /** What peers have to know of this engine. */
-  private facts(): StageFacts {
-    const { layers, hiddenSize, vocabularySize, family } = this.source.decoder;
-    const { grid, cache, diskCache, gpuTier } = this.settled;
-    return {
-      model: { layers, hiddenSize, vocabularySize, family },
-      layers: { first: layerBounds(grid).first, count: grid.layers },
-      grid: { slots: grid.slots, rowsPerSlot: grid.rowsPerSlot, tokensPerSquare: grid.tokensPerSquare },
-      cache: { pageTokens: cache.pageTokens, diskShare: diskCache.share, mostDiskPages: diskCache.mostPerRow, ...(gpuTier && { gpuShare: gpuTier.cacheShare }) },
-      pages: { gpu: gpuTier?.options.pages ?? 0, memory: cache.pages, disk: diskCache.pages },
-    };
-  }
-
   /** @throws UsageError unless the run has engines for all layers */
-  private checkPeers(peers: Peers | undefined): void {
+  private checkLayers(peers?: Peers): void {
     const { part } = this.settled.grid;
     if (!part && peers) throw new UsageError('peers: found some, expected none: this engine has all layers of the model');
     if (part && part.first > 0) throw new UsageError('layers: found an engine of later layers, expected one that has the first: only there rows come in; this one can follow');
     if (part && !peers) throw new UsageError('peers: found none, expected a source and a sink: this engine has a part of the layers only');
-    if (peers) checkPeers(peers);
   }
 
   private recorder(schedule: string, { onProgress, onStats, onTrace, pipeline }: Pick<RunOptions, 'onProgress' | 'onStats' | 'onTrace' | 'pipeline'>, ledger?: SeenRun['ledger']): RunRecorder {
@@ -385,6 +355,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
   private checkOptions(options: RunOptions): void {
     this.checkOpen();
     checkRunOptions(options, this.source.decoder.vocabularySize);
+    this.checkLayers(options.peers);
   }
 }
 
