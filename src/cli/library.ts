@@ -7,7 +7,7 @@ export type {
   EngineOptions, EnginePlan, ErrorCode, ExpectedRows, GenerateOptions, GpuProducts, ModelSource, Progress, RunStats, Schedule, TensorInfo, Tokenizer, TraceEvent, WeightCompression,
 } from '../index.js';
 export {
-  checkDistinctFiles, checkJobFiles, describeFileError, fileErrorCode, isBlank, Job, openLines, outputFiles, parseRow, readRows, StreamWriter, writeFileAtomic,
+  checkDistinctFiles, checkJobFiles, describeFileError, fileErrorCode, fileFailure, isBlank, Job, openLines, outputFiles, parseRow, readRows, StreamWriter, writeFileAtomic,
 } from '../jobs/index.js';
 export type { JobOptions, JobSummary, NamedFile } from '../jobs/index.js';
 export { prepareRow } from '../engine/rows/prepareRow.js';

@@ -1,6 +1,6 @@
 export { writeFileAtomic } from './atomicFile.js';
 export { checkDistinctFiles, type NamedFile } from './distinctFiles.js';
-export { describeFileError, fileErrorCode } from './fileErrors.js';
+export { describeFileError, fileErrorCode, fileFailure } from './fileErrors.js';
 export { formatResult } from './formatResult.js';
 export { Job } from './Job.js';
 export { checkJobFiles, type JobFileOptions, type JobFileState } from './jobFiles.js';

@@ -5,7 +5,7 @@ import { UsageError } from '../errors/UsageError.js';
 import { listMissing } from '../model/files/listMissing.js';
 import type { GenerateOptions } from '../Row.js';
 import { writeFileAtomic } from './atomicFile.js';
-import { BEGIN_ANEW, describeFileError, fileErrorCode } from './fileErrors.js';
+import { BEGIN_ANEW, fileErrorCode, fileFailure } from './fileErrors.js';
 import type { FileFingerprint, InputFingerprint } from './fingerprint.js';
 import { recordPath } from './outputFiles.js';
 
@@ -49,7 +49,7 @@ export async function readRecord(output: string): Promise<JobRecord | undefined>
     text = await readFile(path, 'utf8');
   } catch (error) {
     if (fileErrorCode(error) === 'ENOENT') return undefined;
-    throw new JobFileError(path, `cannot be read: ${describeFileError(error)}`, { cause: error });
+    throw fileFailure(path, 'read', error);
   }
   const value = parseJson(text);
   if (

@@ -5,12 +5,11 @@ import { checkBoolean, checkText, checkWhole } from '../arguments/checks.js';
 import { found } from '../arguments/found.js';
 import { isIterable } from '../arguments/isIterable.js';
 import { oneOf, text, whole } from '../arguments/memberChecks.js';
-import { JobFileError } from '../errors/JobFileError.js';
 import type { RowErrorCode } from '../errors/RowError.js';
 import { UsageError } from '../errors/UsageError.js';
 import type { RowInput } from '../Row.js';
 import { formatBytes } from '../units.js';
-import { describeFileError } from './fileErrors.js';
+import { fileFailure } from './fileErrors.js';
 import { lineWithoutRow, parseRow } from './parseRow.js';
 import { isBlank, readLines } from './readLines.js';
 
@@ -78,7 +77,7 @@ async function* linesOf(source: ByteSource, maxLineBytes: number, name: string |
   try {
     yield* readLines(typeof source === 'string' ? createReadStream(source, { highWaterMark: 256 * 1024 }) : source, maxLineBytes);
   } catch (error) {
-    throw error instanceof JobFileError ? error : new JobFileError(file, `cannot be read: ${describeFileError(error)}`, { cause: error });
+    throw fileFailure(file, 'read', error);
   }
 }
 

@@ -2,7 +2,7 @@ import { createReadStream } from 'node:fs';
 import { isObject } from '../arguments/isObject.js';
 import { JobFileError } from '../errors/JobFileError.js';
 import { DoneRows } from './DoneRows.js';
-import { BEGIN_ANEW, describeFileError } from './fileErrors.js';
+import { BEGIN_ANEW, fileFailure } from './fileErrors.js';
 import { IntegerSet } from '../collections/IntegerSet.js';
 import { readLines } from './readLines.js';
 
@@ -66,8 +66,7 @@ export async function* outputLines(path: string): AsyncGenerator<ScannedLine & {
       yield { ...result, number, bytes, end };
     }
   } catch (error) {
-    if (error instanceof JobFileError) throw error;
-    throw new JobFileError(path, `cannot be read: ${describeFileError(error)}`, { cause: error });
+    throw fileFailure(path, 'read', error);
   }
 }
 
