@@ -1,5 +1,6 @@
+import { computeAtSpeed } from './atSpeed.js';
 import { choosePolicy } from './choosePolicy.js';
-import type { ComputeProfile, HardwareProfile } from './HardwareProfile.js';
+import type { HardwareProfile } from './HardwareProfile.js';
 import type { Policy } from './Policy.js';
 import { predict } from './predict.js';
 import type { PlanRequest } from './PlanRequest.js';
@@ -17,6 +18,7 @@ export interface Advice {
 
 /** A gain under 2% is not worth a word. */
 const WORTH = 1.02;
+const TWICE = { fewRows: 2, manyRows: 2 };
 
 /**
  * What would lift a plan, the most first: twice as much of each memory (planned anew, blocks of the same kind), each link and processor twice as fast
@@ -76,20 +78,6 @@ function bestOf(request: PlanRequest): number {
 function fasterProcessor(hardware: HardwareProfile, which: 'gpu' | 'cpu'): HardwareProfile {
   const on = hardware[which];
   if (on === undefined) return hardware;
-  return { ...hardware, [which]: { ...twiceAsFast(on), ...(on.oneThread && { oneThread: twiceAsFast(on.oneThread) }) } };
-}
-
-/** Products and attention, by every figure that there is of them. */
-function twiceAsFast<Figures extends Pick<ComputeProfile, 'matmul' | 'attention'>>(figures: Figures): Figures {
-  const { prefillFlopsPerSecond, decodeBytesPerSecond, decode, rowHeadsPerSecond } = figures.attention;
-  return {
-    ...figures,
-    matmul: figures.matmul.map((point) => ({ ...point, flopsPerSecond: point.flopsPerSecond * 2 })),
-    attention: {
-      prefillFlopsPerSecond: prefillFlopsPerSecond * 2,
-      decodeBytesPerSecond: decodeBytesPerSecond * 2,
-      ...(decode && { decode: decode.map((point) => ({ ...point, bytesPerSecond: point.bytesPerSecond * 2 })) }),
-      ...(rowHeadsPerSecond !== undefined && { rowHeadsPerSecond: rowHeadsPerSecond * 2 }),
-    },
-  };
+  const { oneThread } = on;
+  return { ...hardware, [which]: { ...on, ...computeAtSpeed(on, TWICE), ...(oneThread && { oneThread: { ...oneThread, ...computeAtSpeed(oneThread, TWICE) } }) } };
 }
