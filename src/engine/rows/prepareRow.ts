@@ -99,17 +99,17 @@ function promptTokens(row: Row, options: GenerateOptions, tokenizer: Tokenizer, 
   return checkedTokens(tokens, limits.vocabularySize);
 }
 
-/** @throws RowError */
+/** A copy that nobody can change any more: a row waits for its turn, and its giver may fill the same array again. @throws RowError */
 export function checkedTokens(tokens: unknown, vocabularySize: number): readonly number[] {
   return readable(() => {
     if (!Array.isArray(tokens)) throw new RowError('invalid-row', `tokens: found ${found(tokens)}, expected an array of token ids`);
     if (tokens.length === 0) throw new RowError('empty-prompt', 'tokens: found an empty array, expected at least one token id');
-    for (const token of tokens as unknown[]) {
+    return Array.from(tokens as unknown[], (token) => {
       if (typeof token !== 'number' || !Number.isInteger(token) || token < 0 || token >= vocabularySize) {
         throw new RowError('token-out-of-range', `tokens: found ${found(token)}, expected ids from 0 to ${vocabularySize - 1}`);
       }
-    }
-    return tokens as number[];
+      return token;
+    });
   });
 }
 

@@ -12,9 +12,9 @@ import type { Square } from './Square.js';
  */
 export function nextSweep<State>(schedule: Schedule<State>, state: State, observed: Observed): { readonly state: State; readonly squares: Iterable<Square> } {
   const sweep: unknown = schedule.next(state, observed);
-  const { squares } = membersOf(sweep);
+  const { state: after, squares } = membersOf(sweep);
   if (!isIterable(squares)) throw malformed(schedule, `returned ${found(sweep)}, expected { state, squares } with an iterable of squares`);
-  return { state: (sweep as { readonly state: State }).state, squares: checked(schedule, squares) };
+  return { state: after as State, squares: checked(schedule, squares) };
 }
 
 function* checked(schedule: Schedule, squares: Iterable<unknown>): Generator<Square, void, undefined> {
