@@ -1,5 +1,6 @@
 import { isObject } from '../../arguments/isObject.js';
 import { ModelFileError } from '../../errors/ModelFileError.js';
+import { describeValue } from '../files/describeValue.js';
 
 /** Inclusive bounds of a number. Nothing that a file says is used before it is inside them. */
 export interface Bounds {
@@ -135,16 +136,4 @@ export class Fields {
       ? value
       : this.refuse(key, `${kind} from ${bounds.min} to ${bounds.max}`, value);
   }
-}
-
-/** A value in words, short whatever it is. */
-export function describeValue(value: unknown): string {
-  if (value === undefined) return 'nothing';
-  if (typeof value === 'string') return JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value);
-  if (Array.isArray(value) || ArrayBuffer.isView(value)) {
-    const entries = value as unknown as ArrayLike<unknown>;
-    return `an array of ${entries.length}`;
-  }
-  if (typeof value === 'object' && value !== null) return 'an object';
-  return value === null || typeof value === 'number' || typeof value === 'bigint' || typeof value === 'boolean' ? String(value) : `a ${typeof value}`;
 }
