@@ -21,7 +21,7 @@ import { COMPRESSIONS, type Compression, type Policy } from './policy/Policy.js'
 import { predict, settingOf } from './policy/predict.js';
 import { layerFlopsPerToken } from './policy/spillway/computeSeconds.js';
 import type { Workload } from './policy/Workload.js';
-import { policyOptions, stated, withPolicy } from './policyOptions.js';
+import { policyOptions, withPolicy } from './policyOptions.js';
 import { cachedProfile } from './profile/cachedProfile.js';
 import { speedNow } from './profile/speedNow.js';
 import type { ProfileOptions } from './profile/profileMachine.js';
@@ -184,7 +184,7 @@ function searched(given: EngineOptions, settings: Settings, first: PlanRequest):
   const streams = given.weights === undefined && (planned?.disk ?? 0) > 0;
   // Usually the cache has its pages first, and as much of the weights stays as there is room for; where rows come in as pages come free it is the other way round.
   const inTurn = settingOf(request, plan.policy).setting.workload.cachePages !== undefined;
-  const { compressWeights, compressCache, ...rest } = stated(given);
+  const { compressWeights, compressCache, ...rest } = given;
   return {
     plan: { origin: 'auto', workload: request.workload, policy: plan.policy, predicted: plan.predicted, recommended: shares ? [] : recommendCompression(request, plan.policy, plan.predicted.tokensPerSecond, WORTH_A_WORD) },
     options: {
