@@ -13,6 +13,7 @@ import { RowFeed } from './engine/execution/RowFeed.js';
 import { Run } from './engine/execution/Run.js';
 import type { RunRow } from './engine/execution/RunRow.js';
 import { RunRecorder } from './engine/execution/RunRecorder.js';
+import type { SquareRunSetup } from './engine/execution/SquareRun.js';
 import { memoryUse } from './engine/memoryUse.js';
 import type { Movement } from './engine/memory/movement.js';
 import { pagedMovement } from './engine/memory/pagedMovement.js';
@@ -231,14 +232,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
     checkPeers(peers);
     const recorder = this.recorder('following', options);
     const run = new FollowingRun({
-      id: this.nextRun++,
-      device: this.device,
-      grid: this.settled.grid,
-      movement: this.movement,
-      pool: this.pool,
-      window: options.window ?? defaultWindow(this.settled.grid),
-      recorder,
-      signal: options.signal,
+      ...this.setup(options, recorder),
       peers,
       join: (begin) => {
         const next = joined(begin, stageFacts(this.source.decoder, this.settled));
@@ -298,25 +292,23 @@ export class Engine implements GenerationSource, AsyncDisposable {
 
   private start<Result>(rows: AsyncIterator<RunRow<Result>>, options: StartOptions, recorder: RunRecorder): Run<Result> {
     const { grid } = this.settled;
-    // Callbacks of the caller's have run since the options were checked.
-    this.checkOpen();
-    const { peers } = options;
+    const { schedule, mostRows, peers } = options;
     const run = new Run<Result>({
-      id: this.nextRun++,
-      device: this.device,
-      grid,
-      movement: this.movement,
-      schedule: options.schedule,
-      pool: this.pool,
-      window: options.window ?? defaultWindow(grid),
+      ...this.setup(options, recorder),
+      schedule,
       feed: new RowFeed(rows, grid.slots * grid.rowsPerSlot),
-      recorder,
-      mostRows: options.mostRows,
-      signal: options.signal,
+      mostRows,
       ...(peers && { peers, begin: beginOf(stageFacts(this.source.decoder, this.settled)) }),
     });
     this.track(run);
     return run;
+  }
+
+  /** What every run takes of this engine. @throws UsageError if it has been closed by a callback of the caller's, which have run since the options were checked */
+  private setup({ window = defaultWindow(this.settled.grid), signal }: Pick<StartOptions, 'window' | 'signal'>, recorder: RunRecorder): SquareRunSetup {
+    this.checkOpen();
+    const { device, movement, pool, settled: { grid } } = this;
+    return { id: this.nextRun++, device, grid, movement, pool, window, recorder, signal };
   }
 
   private track(run: Pick<Run<unknown>, 'fail' | 'drained'>): void {
