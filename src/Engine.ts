@@ -255,7 +255,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
   async perplexity(tokens: readonly number[], options: PerplexityOptions): Promise<Perplexity> {
     this.checkOpen();
     this.checkLayers();
-    const { window, promptTokens = 1, signal } = checkPerplexity(tokens, options, this.source.decoder);
+    const { window, promptTokens, signal } = checkPerplexity(tokens, options, this.source.decoder);
     const longest = Math.min(window, tokens.length);
     const most = this.pool.longestRow;
     if (longest - 1 > most) throw new UsageError(`window: found ${window}, but the KV cache holds ${most} tokens: give more memory`);

@@ -18,25 +18,20 @@ export function parseRow(value: unknown, line: number, carryFields: boolean): Ro
   }
   const others = carryFields ? Object.entries(value).filter(([name]) => !KNOWN.has(name)) : [];
   const carry = others.length > 0 ? { carry: Object.fromEntries(others) } : {};
-  let id: string | number = line;
-  let numbered: Pick<Row, 'duplicate'> = { duplicate: false };
+  let identity: Pick<BadRow, 'id' | 'duplicate'> = { id: line, duplicate: false };
   try {
-    const given = readId(value['id']);
-    if (given !== undefined) [id, numbered] = [given, {}];
-    return { id, ...numbered, ...readPrompt(value), ...readNumbers(value), ...readStop(value['stop']), ...carry };
+    const id = readId(value['id']);
+    if (id !== undefined) identity = { id };
+    return { ...identity, ...readPrompt(value), ...readNumbers(value), ...readStop(value['stop']), ...carry };
   } catch (error) {
     if (!(error instanceof RowError)) throw error;
-    return { ...badRow(id, error.rowCode, error.message), ...numbered, ...carry };
+    return { ...identity, error: { code: error.rowCode, message: error.message }, ...carry };
   }
-}
-
-export function badRow(id: string | number, code: RowErrorCode, message: string): BadRow {
-  return { id, error: { code, message } };
 }
 
 /** A line that is no row: nobody gave it an id. */
 export function lineWithoutRow(line: number, code: RowErrorCode, message: string): BadRow {
-  return { ...badRow(line, code, message), duplicate: false };
+  return { id: line, duplicate: false, error: { code, message } };
 }
 
 /** @throws RowError */

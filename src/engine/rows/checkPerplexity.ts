@@ -18,7 +18,7 @@ export interface PerplexityOptions {
 const CHECKS: Readonly<Record<keyof PerplexityOptions, Check>> = { window: whole(2), promptTokens: whole(1), signal: checkSignal };
 
 /** @throws UsageError for what is no text, for options out of range, and where nothing would be scored; RowError for a token that the model does not have */
-export function checkPerplexity(tokens: unknown, options: unknown, { contextTokens, vocabularySize }: RowLimits): PerplexityOptions {
+export function checkPerplexity(tokens: unknown, options: unknown, { contextTokens, vocabularySize }: RowLimits): PerplexityOptions & { readonly promptTokens: number } {
   if (!Array.isArray(tokens)) throw new UsageError(`tokens: found ${found(tokens)}, expected an array of token ids`);
   checkMembers('options', options, CHECKS);
   const { window, promptTokens = 1, ...more } = options as Partial<PerplexityOptions>;
