@@ -29,6 +29,7 @@ export type { HardwareProfile } from '../engine/policy/HardwareProfile.js';
 export { checkedOptions } from '../engine/checkedOptions.js';
 export { readHardware, readHardwareFile } from '../engine/profile/readHardware.js';
 export { isObject } from '../arguments/isObject.js';
+export { BLOCK_LIMITS } from '../engine/policy/blockLimits.js';
 export { wholeNumberWords } from '../arguments/wholeNumberWords.js';
 export { PROCESS_BYTES } from '../engine/reserves.js';
 export { readModelShape } from '../engine/readModelShape.js';

@@ -14,6 +14,7 @@ import { WEIGHT_COMPRESSIONS } from '../model/compressBindings.js';
 import type { LayerRange } from '../model/partOf.js';
 import type { Size } from '../units.js';
 import { gpuBytes } from './gpuBudget.js';
+import { BLOCK_LIMITS } from './policy/blockLimits.js';
 import { parseHardware, type HardwareProfile } from './policy/HardwareProfile.js';
 import { parsePolicyDocument } from './policy/parsePolicyDocument.js';
 import { COMPRESSIONS, SCHEDULE_NAMES, type Policy } from './policy/Policy.js';
@@ -23,7 +24,6 @@ export const MOST_ROW_TOKENS = 2 ** 24;
 
 const INSTRUCTION_SETS: readonly InstructionSet[] = ['scalar', 'avx2', 'avx512', 'amx'];
 const MODEL_WORDS = 'a path or a known id';
-const SHARES_WORDS = 'shares gpu, cpu and disk that sum to 1';
 
 const atLeastZero = number((value) => value >= 0 && value < Infinity, 'a number of at least 0');
 /** What a document says is judged as it is read: see below. */
@@ -53,11 +53,11 @@ const CHECKS: Readonly<Record<keyof EngineOptions, Check>> = {
   },
   gpuProducts: oneOf(...GPU_PRODUCTS),
   cpuMemory: size,
-  threads: whole(1, 1024),
+  threads: whole(1, BLOCK_LIMITS.threads),
   device: oneOf('auto', 'cpu', 'cuda'),
-  batchSize: whole(1, 4096),
-  batches: whole(1, 256),
-  tokensPerSquare: whole(1, 65_536),
+  batchSize: whole(1, BLOCK_LIMITS.batchSize),
+  batches: whole(1, BLOCK_LIMITS.batches),
+  tokensPerSquare: whole(1, BLOCK_LIMITS.tokensPerSquare),
   rowTokens: (name, value) => {
     if (typeof value !== 'function') checkWhole(name, value, 1, MOST_ROW_TOKENS);
   },
@@ -109,7 +109,7 @@ export function checkExpectedRows(name: string, value: unknown): asserts value i
 function checkShares(name: string, value: unknown): void {
   checkMembers(name, value, SHARE_CHECKS, `${name}.`);
   const { gpu = 0, cpu = NaN, disk = NaN } = value as Partial<EngineShares>;
-  if (!(Math.abs(gpu + cpu + disk - 1) < 1e-6)) throw new UsageError(`${name}: found ${foundJson(value)}, expected ${SHARES_WORDS}`);
+  if (!(Math.abs(gpu + cpu + disk - 1) < 1e-6)) throw new UsageError(`${name}: found ${foundJson(value)}, expected shares gpu, cpu and disk that sum to 1`);
 }
 
 function givenPolicy(value: unknown): 'auto' | 'default' | Policy {

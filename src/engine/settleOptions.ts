@@ -7,6 +7,7 @@ import type { WeightCompression } from '../model/compressBindings.js';
 import { userCacheFolder } from '../model/pull/cacheFolder.js';
 import { formatBytes, parseBytes } from '../units.js';
 import { gpuBytes, requireGpu } from './gpuBudget.js';
+import { BLOCK_LIMITS } from './policy/blockLimits.js';
 import type { TierShares } from './policy/Placement.js';
 import type { ScheduleName } from './policy/Policy.js';
 
@@ -65,7 +66,7 @@ const STREAMED_ROW_TOKENS = 512;
  * @throws UsageError naming the option, what was found and what was expected
  */
 export function settleOptions(options: EngineOptions, machine: MachineFacts, rowTokens = STREAMED_ROW_TOKENS): Settings {
-  const { precision = 'default', sparseAttention = 1, schedule = 'diagonal', threads = machine.processors } = options;
+  const { precision = 'default', sparseAttention = 1, schedule = 'diagonal', threads = Math.min(machine.processors, BLOCK_LIMITS.threads) } = options;
   // Nobody has chosen yet: none, until somebody does.
   const chosen = <Kind extends string>(kind: Kind | 'auto' = 'auto'): Kind | 'none' => (kind === 'auto' ? 'none' : kind);
   const { batchSize: rowsPerSlot = Math.min(DEFAULT_BATCH_SIZE, options.tokensPerSquare ?? Infinity) } = options;

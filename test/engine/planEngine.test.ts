@@ -199,6 +199,10 @@ describe('the plan of an engine', () => {
   });
 });
 
+test('a machine of more processors than an engine may have threads gets as many as it may', () => {
+  expect(settleOptions({ model: LARGE.path }, { ...machine, processors: 1500 }).threads).toBe(1024);
+});
+
 describe('with a GPU', () => {
   const gpus = [{ name: 'A GPU', memoryBytes: 16 * 2 ** 30, computeCapability: '7.5', multiprocessors: 40, driver: '12.4' }];
   const withGpu: MachineFacts = { ...machine, gpus };

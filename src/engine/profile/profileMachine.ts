@@ -10,6 +10,7 @@ import { UsageError } from '../../errors/UsageError.js';
 import { userCacheFolder } from '../../model/pull/cacheFolder.js';
 import { formatBytes, parseBytes, parseBytesOrNone, type Size } from '../../units.js';
 import { gpuBytes, requireGpu } from '../gpuBudget.js';
+import { BLOCK_LIMITS } from '../policy/blockLimits.js';
 import { parseHardware, type HardwareProfile } from '../policy/HardwareProfile.js';
 import { PAGE_TOKENS } from '../reserves.js';
 import { freeMemory } from './freeMemory.js';
@@ -51,8 +52,6 @@ const LEAST_GPU_BYTES = 64 * 2 ** 20;
 /** The addon takes no more (native/profile/gpu/GpuBench.cpp). */
 const MOST_GPU_BYTES = 2 ** 30;
 
-const MOST_THREADS = 1024;
-
 /** Where runs keep repacked models and spill files unless told otherwise. */
 export function defaultDiskFolder(): string {
   return join(userCacheFolder(), 'repacked');
@@ -75,7 +74,7 @@ export async function profileMachine(options: ProfileOptions = {}): Promise<Hard
   const { disk = defaultDiskFolder(), budget = 1, signal, onProgress } = options;
   const addon = loadAddon();
   const machine = addon.machine();
-  const threads = options.threads ?? Math.min(machine.processors, MOST_THREADS);
+  const threads = options.threads ?? Math.min(machine.processors, BLOCK_LIMITS.threads);
   const diskBytes = diskBytesOf(options.diskBytes);
   const gpu = gpuOf(options.gpuMemory, machine);
   const figures = await measure(
@@ -101,7 +100,7 @@ const CHECKS: Readonly<Record<keyof ProfileOptions, Check>> = {
   gpuMemory: (_, value) => {
     gpuBytes(value as Size);
   },
-  threads: whole(1, MOST_THREADS),
+  threads: whole(1, BLOCK_LIMITS.threads),
   memory: size,
   budget: number((value) => value > 0 && value <= 100, 'a number above 0, at most 100'),
   signal: checkSignal,
