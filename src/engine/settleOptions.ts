@@ -1,11 +1,10 @@
-import { join } from 'node:path';
 import type { InstructionSet, MachineFacts } from '../bindings/Addon.js';
 import type { GpuProducts } from '../bindings/Gpu.js';
 import type { EngineOptions } from '../EngineOptions.js';
 import { UsageError } from '../errors/UsageError.js';
 import type { WeightCompression } from '../model/compressBindings.js';
-import { userCacheFolder } from '../model/pull/cacheFolder.js';
 import { formatBytes, parseBytes } from '../units.js';
+import { defaultDiskFolder } from './defaultDiskFolder.js';
 import { gpuBytes, requireGpu } from './gpuBudget.js';
 import { BLOCK_LIMITS } from './policy/blockLimits.js';
 import type { TierShares } from './policy/Placement.js';
@@ -92,7 +91,7 @@ export function settleOptions(options: EngineOptions, machine: MachineFacts, row
     weightShare: weights && (weights.cpu + weights.disk > 0 ? weights.cpu / (weights.cpu + weights.disk) : 1),
     cacheOnDisk: cache?.disk ?? 0,
     activationsOnDisk: activations?.disk ?? 0,
-    disk: options.disk ?? join(userCacheFolder(), 'repacked'),
+    disk: options.disk ?? defaultDiskFolder(),
     diskBytes: options.diskMemory === undefined ? Infinity : parseBytes(options.diskMemory, 'diskMemory'),
   };
 }

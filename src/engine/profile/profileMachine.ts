@@ -1,4 +1,3 @@
-import { join } from 'node:path';
 import { checkMembers, type Check } from '../../arguments/checkMembers.js';
 import { checkFunction, checkSignal } from '../../arguments/checks.js';
 import { number, size, text, whole } from '../../arguments/memberChecks.js';
@@ -7,8 +6,8 @@ import type { GpuFacts } from '../../bindings/Gpu.js';
 import { loadAddon } from '../../bindings/loadAddon.js';
 import { stoppable } from '../../bindings/stoppable.js';
 import { UsageError } from '../../errors/UsageError.js';
-import { userCacheFolder } from '../../model/pull/cacheFolder.js';
 import { formatBytes, parseBytes, parseBytesOrNone, type Size } from '../../units.js';
+import { defaultDiskFolder } from '../defaultDiskFolder.js';
 import { gpuBytes, requireGpu } from '../gpuBudget.js';
 import { BLOCK_LIMITS } from '../policy/blockLimits.js';
 import { parseHardware, type HardwareProfile } from '../policy/HardwareProfile.js';
@@ -51,11 +50,6 @@ const MOST_DISK_BYTES = 2 ** 30;
 const LEAST_GPU_BYTES = 64 * 2 ** 20;
 /** The addon takes no more (native/profile/gpu/GpuBench.cpp). */
 const MOST_GPU_BYTES = 2 ** 30;
-
-/** Where runs keep repacked models and spill files unless told otherwise. */
-export function defaultDiskFolder(): string {
-  return join(userCacheFolder(), 'repacked');
-}
 
 /**
  * Measures this machine, on a thread beside JavaScript's: memory, disk, matrix products, attention, quantising, sampling and the cost of a task, with
