@@ -13,6 +13,7 @@ import { RowFeed } from './engine/execution/RowFeed.js';
 import { Run } from './engine/execution/Run.js';
 import type { RunRow } from './engine/execution/RunRow.js';
 import { RunRecorder } from './engine/execution/RunRecorder.js';
+import type { SquareRunSetup } from './engine/execution/SquareRun.js';
 import { memoryUse } from './engine/memoryUse.js';
 import type { Movement } from './engine/memory/movement.js';
 import { pagedMovement } from './engine/memory/pagedMovement.js';
@@ -27,11 +28,13 @@ import { intake } from './engine/rows/intake.js';
 import { checkRows } from './engine/rows/checkRows.js';
 import { checkFollowOptions, checkRunOptions } from './engine/rows/checkRunOptions.js';
 import { checkPerplexity, type PerplexityOptions } from './engine/rows/checkPerplexity.js';
+import { perplexityOf, type Perplexity } from './engine/rows/perplexityOf.js';
 import { ScoredRow, type WindowScore } from './engine/rows/ScoredRow.js';
 import { diagonalBlock } from './engine/schedules/diagonalBlock.js';
 import type { Schedule } from './engine/schedules/Schedule.js';
 import { layerBounds } from './engine/schedules/Square.js';
-import { beginOf, joined, type StageFacts } from './engine/stages/begin.js';
+import { stageFacts } from './engine/stageFacts.js';
+import { beginOf, joined } from './engine/stages/begin.js';
 import type { Peers } from './engine/stages/Boundary.js';
 import { checkPeers } from './engine/stages/checkPeers.js';
 import type { EngineOptions } from './EngineOptions.js';
@@ -43,12 +46,9 @@ import { partOf } from './model/partOf.js';
 import { readModel } from './model/readModel.js';
 import { resolveModel } from './model/resolveModel.js';
 import type { Tokenizer } from './model/Tokenizer.js';
-import { defaultPipeline } from './operators/defaultPipeline.js';
-import { finishedRows } from './operators/finishedRows.js';
 import { generatedRows } from './operators/generatedRows.js';
 import { iterated } from './operators/iterated.js';
 import { pulled } from './operators/pulled.js';
-import { squares } from './operators/squares.js';
 import { throughStages } from './operators/throughStages.js';
 import type { RowInput, RowResult } from './Row.js';
 
@@ -57,15 +57,6 @@ const ORDER_WINDOW = 1024;
 
 /** Rows in whatever form they come. All but a plain Observable are pulled, so nothing piles up. */
 export type RowSource = Iterable<RowInput> | AsyncIterable<RowInput> | ReadableStream<RowInput> | Observable<RowInput>;
-
-/** The likelihood of a text. */
-export interface Perplexity {
-  /** Tokens that were scored. */
-  readonly tokens: number;
-  readonly negativeLogLikelihood: number;
-  /** exp(negativeLogLikelihood / tokens) */
-  readonly perplexity: number;
-}
 
 /**
  * A model, opened on a machine: its weights in memory, its tokenizer, and the device that computes. Owns all of it until `close`.
@@ -171,7 +162,6 @@ export class Engine implements GenerationSource, AsyncDisposable {
   generate(rows: RowSource, options: RunOptions = {}): AsyncGenerator<RowResult, void, undefined> {
     this.checkOptions(options);
     checkRows(rows);
-    this.checkPeers(options.peers);
     return this.iterate(rows, options);
   }
 
@@ -242,17 +232,10 @@ export class Engine implements GenerationSource, AsyncDisposable {
     checkPeers(peers);
     const recorder = this.recorder('following', options);
     const run = new FollowingRun({
-      id: this.nextRun++,
-      device: this.device,
-      grid: this.settled.grid,
-      movement: this.movement,
-      pool: this.pool,
-      window: options.window ?? defaultWindow(this.settled.grid),
-      recorder,
-      signal: options.signal,
+      ...this.setup(options, recorder),
       peers,
       join: (begin) => {
-        const next = joined(begin, this.facts());
+        const next = joined(begin, stageFacts(this.source.decoder, this.settled));
         this.pool.limitTo(next.pages);
         return next;
       },
@@ -271,7 +254,8 @@ export class Engine implements GenerationSource, AsyncDisposable {
    */
   async perplexity(tokens: readonly number[], options: PerplexityOptions): Promise<Perplexity> {
     this.checkOpen();
-    const { window, promptTokens = 1, signal } = checkPerplexity(tokens, options, this.source.decoder);
+    this.checkLayers();
+    const { window, promptTokens, signal } = checkPerplexity(tokens, options, this.source.decoder);
     const longest = Math.min(window, tokens.length);
     const most = this.pool.longestRow;
     if (longest - 1 > most) throw new UsageError(`window: found ${window}, but the KV cache holds ${most} tokens: give more memory`);
@@ -281,13 +265,8 @@ export class Engine implements GenerationSource, AsyncDisposable {
     const schedule = diagonalBlock();
     const run = this.start<WindowScore>(windows(), { schedule, signal }, this.recorder(schedule.name, {}));
     const scores: WindowScore[] = [];
-    const scores$ = squares(run).pipe(defaultPipeline(run), finishedRows(run));
-    for await (const score of iterated(scores$, () => undefined, () => run.drained)) scores.push(score);
-    // Summed in order of the text, so that the figure does not depend on how the windows were batched.
-    scores.sort((a, b) => a.firstToken - b.firstToken);
-    const scored = scores.reduce((sum, score) => sum + score.tokens, 0);
-    const negativeLogLikelihood = scores.reduce((sum, score) => sum + score.negativeLogLikelihood, 0);
-    return { tokens: scored, negativeLogLikelihood, perplexity: Math.exp(negativeLogLikelihood / scored) };
+    for await (const score of iterated(throughStages(run), () => undefined, () => run.drained)) scores.push(score);
+    return perplexityOf(scores);
   }
 
   /** Ends all runs with InterruptedError, waits for the device, frees everything. Idempotent. */
@@ -313,26 +292,23 @@ export class Engine implements GenerationSource, AsyncDisposable {
 
   private start<Result>(rows: AsyncIterator<RunRow<Result>>, options: StartOptions, recorder: RunRecorder): Run<Result> {
     const { grid } = this.settled;
-    this.checkPeers(options.peers);
-    // Callbacks of the caller's have run since the options were checked.
-    this.checkOpen();
-    const { peers } = options;
+    const { schedule, mostRows, peers } = options;
     const run = new Run<Result>({
-      id: this.nextRun++,
-      device: this.device,
-      grid,
-      movement: this.movement,
-      schedule: options.schedule,
-      pool: this.pool,
-      window: options.window ?? defaultWindow(grid),
+      ...this.setup(options, recorder),
+      schedule,
       feed: new RowFeed(rows, grid.slots * grid.rowsPerSlot),
-      recorder,
-      mostRows: options.mostRows,
-      signal: options.signal,
-      ...(peers && { peers, begin: beginOf(this.facts()) }),
+      mostRows,
+      ...(peers && { peers, begin: beginOf(stageFacts(this.source.decoder, this.settled)) }),
     });
     this.track(run);
     return run;
+  }
+
+  /** What every run takes of this engine. @throws UsageError if it has been closed by a callback of the caller's, which have run since the options were checked */
+  private setup({ window = defaultWindow(this.settled.grid), signal }: Pick<StartOptions, 'window' | 'signal'>, recorder: RunRecorder): SquareRunSetup {
+    this.checkOpen();
+    const { device, movement, pool, settled: { grid } } = this;
+    return { id: this.nextRun++, device, grid, movement, pool, window, recorder, signal };
   }
 
   private track(run: Pick<Run<unknown>, 'fail' | 'drained'>): void {
@@ -340,26 +316,12 @@ export class Engine implements GenerationSource, AsyncDisposable {
     void run.drained.then(() => this.runs.delete(run));
   }
 
-  /** What peers have to know of this engine. */
-  private facts(): StageFacts {
-    const { layers, hiddenSize, vocabularySize, family } = this.source.decoder;
-    const { grid, cache, diskCache, gpuTier } = this.settled;
-    return {
-      model: { layers, hiddenSize, vocabularySize, family },
-      layers: { first: layerBounds(grid).first, count: grid.layers },
-      grid: { slots: grid.slots, rowsPerSlot: grid.rowsPerSlot, tokensPerSquare: grid.tokensPerSquare },
-      cache: { pageTokens: cache.pageTokens, diskShare: diskCache.share, mostDiskPages: diskCache.mostPerRow, ...(gpuTier && { gpuShare: gpuTier.cacheShare }) },
-      pages: { gpu: gpuTier?.options.pages ?? 0, memory: cache.pages, disk: diskCache.pages },
-    };
-  }
-
   /** @throws UsageError unless the run has engines for all layers */
-  private checkPeers(peers: Peers | undefined): void {
+  private checkLayers(peers?: Peers): void {
     const { part } = this.settled.grid;
     if (!part && peers) throw new UsageError('peers: found some, expected none: this engine has all layers of the model');
     if (part && part.first > 0) throw new UsageError('layers: found an engine of later layers, expected one that has the first: only there rows come in; this one can follow');
     if (part && !peers) throw new UsageError('peers: found none, expected a source and a sink: this engine has a part of the layers only');
-    if (peers) checkPeers(peers);
   }
 
   private recorder(schedule: string, { onProgress, onStats, onTrace, pipeline }: Pick<RunOptions, 'onProgress' | 'onStats' | 'onTrace' | 'pipeline'>, ledger?: SeenRun['ledger']): RunRecorder {
@@ -385,6 +347,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
   private checkOptions(options: RunOptions): void {
     this.checkOpen();
     checkRunOptions(options, this.source.decoder.vocabularySize);
+    this.checkLayers(options.peers);
   }
 }
 

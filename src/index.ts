@@ -1,7 +1,7 @@
 // What users import. Nothing else of the package is reachable.
 
 // Engine
-export { Engine, type Perplexity, type RowSource } from './Engine.js';
+export { Engine, type RowSource } from './Engine.js';
 export type { EngineOptions, EngineShares } from './EngineOptions.js';
 export type { EnginePlan } from './engine/EnginePlan.js';
 export type { ExpectedRows } from './ExpectedRows.js';
@@ -13,6 +13,7 @@ export type { Replan } from './engine/WorkloadDrift.js';
 export { WEIGHT_COMPRESSIONS, type WeightCompression } from './model/compressBindings.js';
 export type { GpuProducts } from './bindings/Gpu.js';
 export type { PerplexityOptions } from './engine/rows/checkPerplexity.js';
+export type { Perplexity } from './engine/rows/perplexityOf.js';
 export type { FollowOptions, Generation, GenerationSource, RunOptions } from './engine/rows/Generation.js';
 export type { Progress, RunStats, TraceEvent } from './RunStats.js';
 export { formatBytes, parseBytes, type Size } from './units.js';

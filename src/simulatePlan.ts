@@ -1,7 +1,8 @@
 import { lastValueFrom, count } from 'rxjs';
+import { checkMembers, type Check } from './arguments/checkMembers.js';
 import { checkFunction, checkSignal } from './arguments/checks.js';
 import { found } from './arguments/found.js';
-import { checkObject } from './arguments/objectArgument.js';
+import { membersOf } from './arguments/membersOf.js';
 import { defaultWindow } from './engine/execution/defaultWindow.js';
 import { RowFeed } from './engine/execution/RowFeed.js';
 import { Run } from './engine/execution/Run.js';
@@ -22,10 +23,8 @@ import { taskSeconds } from './engine/policy/spillway/taskSeconds.js';
 import { PAGE_TOKENS } from './engine/reserves.js';
 import { BLOCK_SCHEDULES } from './engine/schedules/blockSchedules.js';
 import { UsageError } from './errors/UsageError.js';
-import { defaultPipeline } from './operators/defaultPipeline.js';
-import { finishedRows } from './operators/finishedRows.js';
-import { squares } from './operators/squares.js';
 import type { Stage } from './operators/stageInternals.js';
+import { throughStages } from './operators/throughStages.js';
 import type { TraceEvent } from './RunStats.js';
 import type { StageContext } from './engine/execution/Run.js';
 
@@ -52,6 +51,15 @@ export interface SimulateOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
+const CHECKS: Readonly<Record<keyof SimulateOptions, Check>> = {
+  onTrace: checkFunction,
+  pipeline: checkFunction,
+  ledger: (name, value) => {
+    if (typeof membersOf(value)['completed'] !== 'function') throw new UsageError(`${name}: found ${found(value)}, expected an object with a method completed`);
+  },
+  signal: checkSignal,
+};
+
 /** A simulation of more tasks than this would take minutes. */
 const MOST_TASKS = 4e6;
 
@@ -62,7 +70,7 @@ const MOST_TASKS = 4e6;
  * @throws UsageError for a request or a policy that makes no sense, or that takes too many tasks: give fewer rows
  */
 export async function simulatePlan(request: PlanRequest, given: Policy, options: SimulateOptions = {}): Promise<SimulatedPlan> {
-  checkOptions(options);
+  checkMembers('options', options, CHECKS);
   const { policy, setting, cost } = settingOf({ ...parseRequest(request), costModel: 'spillway' }, given);
   const { shape, workload, hardware } = setting;
   const { promptTokens, newTokens } = workload;
@@ -98,22 +106,11 @@ export async function simulatePlan(request: PlanRequest, given: Policy, options:
     feed: new RowFeed(plannedRows(rows, promptTokens, newTokens), slots * policy.batchSize * (2 + Math.ceil(window / (shape.layers * slots)))),
     signal: options.signal,
   });
-  await lastValueFrom(squares(run).pipe((options.pipeline ?? defaultPipeline)(run), finishedRows(run), count()));
+  await lastValueFrom(throughStages(run, options.pipeline).pipe(count()));
   await run.drained;
   await device.close();
   const seconds = Math.max(0, seen.last - Math.min(seen.first, seen.last));
   return { rows, newTokens: rows * newTokens, seconds, tokensPerSecond: (rows * newTokens) / seconds, queueSeconds: seen.queues, tasks: seen.tasks, peakPages: total(pool.peakUsed) };
-}
-
-function checkOptions(options: SimulateOptions): void {
-  checkObject('options', options, ['onTrace', 'pipeline', 'ledger', 'signal']);
-  const { onTrace, pipeline, ledger, signal } = options;
-  checkFunction('onTrace', onTrace);
-  checkFunction('pipeline', pipeline);
-  if (ledger !== undefined && typeof (ledger as Partial<typeof ledger> | null)?.completed !== 'function') {
-    throw new UsageError(`ledger: found ${found(ledger)}, expected an object with a method completed`);
-  }
-  checkSignal('signal', signal);
 }
 
 /** What the KV cache takes of each tier that has any of it. */

@@ -21,6 +21,11 @@ export function parseBytes(size: Size, what = 'size'): number {
   return bytes;
 }
 
+/** The same where 0 is a size, too: there may be none of it. @throws UsageError */
+export function parseBytesOrNone(size: Size, what = 'size'): number {
+  return typeof size !== 'object' && /^\s*0+\s*$/.test(String(size)) ? 0 : parseBytes(size, what);
+}
+
 /** Writes a size for people: `1.5 GiB`. Never rounds down to 0 what is not. */
 export function formatBytes(bytes: number): string {
   let value = bytes;

@@ -1,4 +1,4 @@
-import { checkObject } from './objectArgument.js';
+import { checkObject } from './checkObject.js';
 
 /** Says what a member has to be: throws UsageError if it is not. It is not asked where the member is undefined. */
 export type Check = (name: string, value: unknown) => void;

@@ -1,5 +1,6 @@
 import { UsageError } from '../errors/UsageError.js';
 import { found } from './found.js';
+import { membersOf } from './membersOf.js';
 import { wholeNumberWords } from './wholeNumberWords.js';
 
 /** @throws UsageError unless it is a whole number from `least` to `most` */
@@ -26,7 +27,7 @@ export function checkBoolean(name: string, value: unknown): void {
 /** @throws UsageError unless it is undefined or an AbortSignal, of whatever realm */
 export function checkSignal(name: string, value: unknown): void {
   if (value === undefined) return;
-  const { aborted, addEventListener } = (typeof value === 'object' && value !== null ? value : {}) as Partial<AbortSignal>;
+  const { aborted, addEventListener } = membersOf(value);
   if (typeof aborted !== 'boolean' || typeof addEventListener !== 'function') throw new UsageError(`${name}: found ${found(value)}, expected an AbortSignal`);
 }
 

@@ -1,10 +1,10 @@
-const MOST_CHARACTERS = 80;
+import { shortened } from './shortened.js';
 
 /** A value in the words of an error message, on one line and short: `"2"`, `2`, `NaN`, `5n`, `undefined`, `null`, `an array of 3`, `an object with id, prompt`. Never throws. */
 export function found(value: unknown): string {
   switch (typeof value) {
     case 'string':
-      return JSON.stringify(value.length > MOST_CHARACTERS ? `${value.slice(0, MOST_CHARACTERS)}…` : value);
+      return JSON.stringify(shortened(value));
     case 'bigint':
       return `${value}n`;
     case 'function':
@@ -23,8 +23,7 @@ function describeObject(value: object): string {
     if (Array.isArray(value)) return `an array of ${value.length}`;
     const keys = Object.keys(value);
     if (keys.length === 0) return 'an empty object';
-    const some = keys.slice(0, 3).join(', ');
-    return `an object with ${some.slice(0, MOST_CHARACTERS)}${keys.length > 3 || some.length > MOST_CHARACTERS ? ', …' : ''}`;
+    return `an object with ${shortened(keys.slice(0, 3).join(', '))}${keys.length > 3 ? ', …' : ''}`;
   } catch {
     return 'an object'; // a revoked proxy, say
   }

@@ -17,19 +17,10 @@ export function fromNativeError(error: unknown): unknown {
   return convert(error, code, message);
 }
 
-/** Calls the addon; what it throws becomes one of the library's errors. */
+/** Calls the addon; what it throws becomes one of the library's errors. For what it does beside JavaScript there is `stoppable`. */
 export function nativeCall<T>(call: () => T): T {
   try {
     return call();
-  } catch (error) {
-    throw fromNativeError(error);
-  }
-}
-
-/** The same for a call that returns a promise. */
-export async function nativeCallAsync<T>(call: () => Promise<T>): Promise<T> {
-  try {
-    return await call();
   } catch (error) {
     throw fromNativeError(error);
   }

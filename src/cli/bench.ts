@@ -5,7 +5,7 @@ import type { CommandContext } from './CommandContext.js';
 import { addSwitch, requireFlags } from './flags/commandFlags.js';
 import { addEngineFlags, addModelFlag, engineOptions, type EngineFlags } from './flags/modelFlags.js';
 import { wholeNumber, wholeNumbers } from './flags/parsers.js';
-import { checkedOptions, formatBytes, MemoryBudgetError, readModel, UsageError } from './library.js';
+import { BLOCK_LIMITS, checkedOptions, formatBytes, MemoryBudgetError, readModel, UsageError } from './library.js';
 import { pulledModel } from './openModel.js';
 import { ProgressMeter } from './ProgressMeter.js';
 import { formatTable } from './table.js';
@@ -30,7 +30,7 @@ interface BenchReport {
 export function addBench(program: Command, context: CommandContext): void {
   const command = program.command('bench').description('Measures this machine with this model: prompt and generated tokens a second for several batch sizes.');
   addModelFlag(command);
-  command.addOption(new Option('--batch-sizes <n,…>', 'rows that are generated at once').argParser(wholeNumbers(1, 4096)).default([1, 8, 32, 64], '1,8,32,64'));
+  command.addOption(new Option('--batch-sizes <n,…>', 'rows that are generated at once').argParser(wholeNumbers(1, BLOCK_LIMITS.batchSize)).default([1, 8, 32, 64], '1,8,32,64'));
   command.option('--prompt-tokens <n>', 'tokens of each prompt, at random', wholeNumber(1), 64);
   command.option('--max-new-tokens <n>', 'new tokens of each row', wholeNumber(2), 32);
   command.option('--seconds <n>', 'most time in all; a batch size that is not through when its share is over is cut off', wholeNumber(1, 86_400), 60);

@@ -7,7 +7,7 @@ import { addMemoryFlags, addPlanFlags, planOptions, type PlanFlags } from './fla
 import { addSamplingFlags, type SamplingFlags } from './flags/samplingFlags.js';
 import { expectedRows } from './expectedRows.js';
 import { describeEnginePlan, describeRun, rowProgress } from './generateReport.js';
-import { checkedOptions, checkJobFiles, Engine, Job, knownModels, readModel, readRows, serialPipeline, type EngineOptions, type GenerateOptions, type JobOptions, type JobSummary, type RunStats, type Tokenizer } from './library.js';
+import { checkedOptions, checkJobFiles, Engine, Job, knownModel, readModel, readRows, serialPipeline, type EngineOptions, type GenerateOptions, type JobOptions, type JobSummary, type RunStats, type Tokenizer } from './library.js';
 import { pulledModel, showLoading, showProfiling } from './openModel.js';
 import { ProgressMeter, type ProgressMode } from './ProgressMeter.js';
 import { checkCommandPaths, writeStats } from './reportFiles.js';
@@ -62,7 +62,7 @@ async function generate(flags: GenerateFlags, context: CommandContext): Promise<
   };
   const { resume, retryErrors, overwrite } = flags;
   // What can be refused at once is refused before a model is fetched or read.
-  const known = knownModels.some(({ id }) => id === flags.model.toLowerCase());
+  const known = knownModel(flags.model) !== undefined;
   await checkPaths(flags, known ? undefined : flags.model);
   await checkJobFiles({ ...files, resume, retryErrors, overwrite });
 

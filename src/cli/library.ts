@@ -7,13 +7,14 @@ export type {
   EngineOptions, EnginePlan, ErrorCode, ExpectedRows, GenerateOptions, GpuProducts, ModelSource, Progress, RunStats, Schedule, TensorInfo, Tokenizer, TraceEvent, WeightCompression,
 } from '../index.js';
 export {
-  checkDistinctFiles, checkJobFiles, describeFileError, fileErrorCode, isBlank, isJsonObject, Job, openLines, outputFiles, parseRow, readRows, StreamWriter, writeFileAtomic,
+  checkDistinctFiles, checkJobFiles, describeFileError, fileErrorCode, fileFailure, isBlank, Job, openLines, outputFiles, parseRow, readRows, StreamWriter, writeFileAtomic,
 } from '../jobs/index.js';
 export type { JobOptions, JobSummary, NamedFile } from '../jobs/index.js';
 export { prepareRow } from '../engine/rows/prepareRow.js';
 export type { RowInput } from '../Row.js';
 export { modelFiles } from '../model/modelFiles.js';
 export { readJsonObject } from '../model/files/readJson.js';
+export { knownModel } from '../model/pull/knownModels.js';
 export { pullModel } from '../model/pull/pullModel.js';
 export { PlanFileError } from '../errors/PlanFileError.js';
 export { BLOCK_SCHEDULES } from '../engine/schedules/blockSchedules.js';
@@ -27,6 +28,8 @@ export type { ProfileOptions, ProfileProgress } from '../engine/profile/profileM
 export type { HardwareProfile } from '../engine/policy/HardwareProfile.js';
 export { checkedOptions } from '../engine/checkedOptions.js';
 export { readHardware, readHardwareFile } from '../engine/profile/readHardware.js';
+export { isObject } from '../arguments/isObject.js';
+export { BLOCK_LIMITS } from '../engine/policy/blockLimits.js';
 export { wholeNumberWords } from '../arguments/wholeNumberWords.js';
 export { PROCESS_BYTES } from '../engine/reserves.js';
 export { readModelShape } from '../engine/readModelShape.js';

@@ -5,7 +5,7 @@ import type { CommandContext } from './CommandContext.js';
 import { addEngineFlags, addModelFlag, engineOptions, type EngineFlags } from './flags/modelFlags.js';
 import { path, wholeNumber } from './flags/parsers.js';
 import { addMemoryFlags } from './flags/planFlags.js';
-import { checkedOptions, createTokenizer, describeFileError, Engine, JobFileError, readModel, UsageError } from './library.js';
+import { checkedOptions, createTokenizer, Engine, fileFailure, JobFileError, readModel, UsageError } from './library.js';
 import { pulledModel, showLoading } from './openModel.js';
 import { ProgressMeter } from './ProgressMeter.js';
 import { addSwitch, requireFlags } from './flags/commandFlags.js';
@@ -78,7 +78,7 @@ async function readText(file: string): Promise<string> {
   try {
     bytes = await readFile(file);
   } catch (error) {
-    throw new JobFileError(file, `cannot be read: ${describeFileError(error)}`, { cause: error });
+    throw fileFailure(file, 'read', error);
   }
   if (!isUtf8(bytes)) throw new JobFileError(file, 'found bytes that are no UTF-8, expected UTF-8 text');
   return bytes.toString('utf8');

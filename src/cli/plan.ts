@@ -4,7 +4,7 @@ import { addSwitch, requireFlags } from './flags/commandFlags.js';
 import { path, size, sizeOrNone, wholeNumber } from './flags/parsers.js';
 import { readPolicyFile } from './flags/readPolicyFile.js';
 import {
-  planCurves, PROCESS_BYTES, planDocument, readHardware, readModelShape, simulatePlan, UsageError, writeFileAtomic,
+  BLOCK_LIMITS, planCurves, PROCESS_BYTES, planDocument, readHardware, readModelShape, simulatePlan, UsageError, writeFileAtomic,
   type Compression, type PlanRequest, type Policy,
 } from './library.js';
 import { planPage } from './planPage.js';
@@ -51,11 +51,11 @@ export function addPlan(program: Command, context: CommandContext): void {
   command.optionsGroup('What is settled already:');
   command.addOption(new Option('--policy <file>', 'predict this policy (the object `policy` that --json prints) and search nothing (default: search)').argParser(path));
   command.addOption(new Option('--schedule <name>', '(default: the best)').choices(['row', 'zigzag', 'diagonal']));
-  command.option('--batch-size <n>', 'rows in a batch (default: the best)', wholeNumber(1, 4096));
-  command.option('--batches <n>', 'batches that share one pass (default: the best)', wholeNumber(1, 256));
+  command.option('--batch-size <n>', 'rows in a batch (default: the best)', wholeNumber(1, BLOCK_LIMITS.batchSize));
+  command.option('--batches <n>', 'batches that share one pass (default: the best)', wholeNumber(1, BLOCK_LIMITS.batches));
   command.addOption(new Option('--compress-weights <kind>', 'auto: whatever is fastest').choices(COMPRESSION_FLAGS).default('none'));
   command.addOption(new Option('--compress-cache <kind>', 'auto: whatever is fastest').choices(COMPRESSION_FLAGS).default('none'));
-  command.option('--threads <n>', 'threads that compute (default: those that the machine was measured with)', wholeNumber(1, 1024));
+  command.option('--threads <n>', 'threads that compute (default: those that the machine was measured with)', wholeNumber(1, BLOCK_LIMITS.threads));
   command.optionsGroup('Output:');
   addSwitch(command, '--json', 'print one JSON document, not words');
   command.addOption(new Option('--html <file>', 'write a page with plots (default: none)').argParser(path));

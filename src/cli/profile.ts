@@ -2,7 +2,7 @@ import { Option, type Command } from 'commander';
 import type { CommandContext } from './CommandContext.js';
 import { addSwitch } from './flags/commandFlags.js';
 import { path, size, wholeNumber } from './flags/parsers.js';
-import { refreshProfile, writeFileAtomic, type HardwareProfile, type ProfileOptions } from './library.js';
+import { BLOCK_LIMITS, refreshProfile, writeFileAtomic, type HardwareProfile, type ProfileOptions } from './library.js';
 import { describeProfile } from './profileReport.js';
 import { ProgressMeter, type ProgressMode } from './ProgressMeter.js';
 import { checkWritable } from './reportFiles.js';
@@ -29,7 +29,7 @@ export function addProfile(program: Command, context: CommandContext): void {
   command.addOption(new Option('--disk <folder>', 'folder of repacked models and spill files, whose disk is measured (default: the cache folder)').argParser(path));
   command.option('--disk-size <size>', 'most that is written there meanwhile; 0: leave the disk out (default: 256MiB)', sizeOrNone);
   command.option('--gpu-memory <size>', "memory of the first GPU that runs may use, 64MiB at least: the GPU is measured too, in four seconds more (0: it is not; so far no real GPU has been measured)", sizeOrNone, 0);
-  command.option('--threads <n>', 'threads that compute (default: all that this process may use)', wholeNumber(1, 1024));
+  command.option('--threads <n>', 'threads that compute (default: all that this process may use)', wholeNumber(1, BLOCK_LIMITS.threads));
   addSwitch(command, '--quick', 'a fifth of the time, and less certain');
   addSwitch(command, '--json', 'print the hardware file, not a table');
   command.addOption(new Option('--progress <when>', 'on stderr; auto: if it is a terminal').choices(['auto', 'on', 'off']).default('auto'));

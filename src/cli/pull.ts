@@ -1,6 +1,6 @@
 import { Option, type Command } from 'commander';
 import type { CommandContext } from './CommandContext.js';
-import { formatBytes, knownModels, pullModel, UsageError } from './library.js';
+import { formatBytes, knownModel, knownModels, pullModel, UsageError } from './library.js';
 import { ProgressMeter, type ProgressMode } from './ProgressMeter.js';
 import { formatTable } from './table.js';
 import { addSwitch } from './flags/commandFlags.js';
@@ -27,7 +27,7 @@ async function pull(id: string | undefined, flags: PullFlags, context: CommandCo
     await context.print(formatTable([['id', 'size', 'licence', 'what'], ...rows]));
     return;
   }
-  const known = knownModels.find((model) => model.id === id.toLowerCase());
+  const known = knownModel(id);
   if (known === undefined) {
     throw new UsageError(`pull: found ${JSON.stringify(id)}, expected one of the known models: ${knownModels.map((model) => model.id).join(', ')}`);
   }

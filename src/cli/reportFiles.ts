@@ -1,6 +1,6 @@
 import { open, stat, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { checkDistinctFiles, describeFileError, JobFileError, modelFiles, outputFiles, writeFileAtomic, type NamedFile, type RunStats } from './library.js';
+import { checkDistinctFiles, fileFailure, JobFileError, modelFiles, outputFiles, writeFileAtomic, type NamedFile, type RunStats } from './library.js';
 
 /** The paths of a command; undefined where a flag is not given. */
 export interface CommandPaths {
@@ -39,7 +39,7 @@ export async function checkWritable(path: string): Promise<void> {
   await open(dirname(path), 'r').then(
     (folder) => folder.close(),
     (error: unknown) => {
-      throw new JobFileError(path, `cannot be written: ${describeFileError(error)}`, { cause: error });
+      throw fileFailure(path, 'written', error);
     },
   );
 }
@@ -52,6 +52,6 @@ export async function writeStats(path: string, stats: RunStats): Promise<void> {
   try {
     await writeFile(path, text);
   } catch (error) {
-    throw new JobFileError(path, `cannot be written: ${describeFileError(error)}`, { cause: error });
+    throw fileFailure(path, 'written', error);
   }
 }

@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import type { CommandContext } from './CommandContext.js';
 import { EXIT } from './exitCodes.js';
 import { addModelFlag, type ModelFlags } from './flags/modelFlags.js';
-import { createTokenizer, InterruptedError, isBlank, isJsonObject, openLines, parseRow, readModel, StreamWriter, type Tokenizer } from './library.js';
+import { createTokenizer, InterruptedError, isBlank, isObject, openLines, parseRow, readModel, StreamWriter, type Tokenizer } from './library.js';
 import { pulledModel } from './openModel.js';
 import { ProgressMeter } from './ProgressMeter.js';
 import { addSwitch, requireFlags } from './flags/commandFlags.js';
@@ -66,7 +66,7 @@ function tokenizeLine(bytes: Buffer | undefined, number: number, tokenizer: Toke
   } catch (error) {
     return bad(number, 'invalid-json', `line ${number}: ${error instanceof Error ? error.message : String(error)}`);
   }
-  if (!isJsonObject(value)) return bad(number, 'invalid-row', `line ${number}: expected an object {"id","text"}`);
+  if (!isObject(value)) return bad(number, 'invalid-row', `line ${number}: expected an object {"id","text"}`);
   const { text } = value;
   // The same rules for ids as in rows of prompts.
   const row = parseRow({ id: value['id'], prompt: '' }, number, false);

@@ -1,7 +1,9 @@
 import { checkMembers, type Check } from '../arguments/checkMembers.js';
-import { checkBoolean, checkFunction, checkNumber, checkOneOf, checkSignal, checkText, checkWhole } from '../arguments/checks.js';
+import { checkBoolean, checkFunction, checkSignal, checkText, checkWhole } from '../arguments/checks.js';
 import { found } from '../arguments/found.js';
 import { foundJson } from '../arguments/foundJson.js';
+import { isObject } from '../arguments/isObject.js';
+import { number, oneOf, size, text, whole } from '../arguments/memberChecks.js';
 import type { InstructionSet } from '../bindings/Addon.js';
 import { GPU_PRODUCTS } from '../bindings/Gpu.js';
 import type { EngineOptions, EngineShares } from '../EngineOptions.js';
@@ -10,8 +12,9 @@ import { UsageError } from '../errors/UsageError.js';
 import type { ExpectedRows } from '../ExpectedRows.js';
 import { WEIGHT_COMPRESSIONS } from '../model/compressBindings.js';
 import type { LayerRange } from '../model/partOf.js';
-import { parseBytes, type Size } from '../units.js';
+import type { Size } from '../units.js';
 import { gpuBytes } from './gpuBudget.js';
+import { BLOCK_LIMITS } from './policy/blockLimits.js';
 import { parseHardware, type HardwareProfile } from './policy/HardwareProfile.js';
 import { parsePolicyDocument } from './policy/parsePolicyDocument.js';
 import { COMPRESSIONS, SCHEDULE_NAMES, type Policy } from './policy/Policy.js';
@@ -20,34 +23,23 @@ import { COMPRESSIONS, SCHEDULE_NAMES, type Policy } from './policy/Policy.js';
 export const MOST_ROW_TOKENS = 2 ** 24;
 
 const INSTRUCTION_SETS: readonly InstructionSet[] = ['scalar', 'avx2', 'avx512', 'amx'];
-const SHARES_WORDS = 'shares gpu, cpu and disk that sum to 1';
+const MODEL_WORDS = 'a path or a known id';
 
-const oneOf = (...among: readonly string[]): Check => (name, value) => {
-  checkOneOf(name, value, among);
-};
-const whole = (least: number, most?: number): Check => (name, value) => {
-  checkWhole(name, value, least, most);
-};
-const size: Check = (name, value) => {
-  parseBytes(value as Size, name);
-};
-const atLeastZero: Check = (name, value) => {
-  checkNumber(name, value, (number) => number >= 0 && number < Infinity, 'a number of at least 0');
-};
+const atLeastZero = number((value) => value >= 0 && value < Infinity, 'a number of at least 0');
+/** What a document says is judged as it is read: see below. */
+const read: Check = () => undefined;
 
 /** What each option has to be, whatever the others, the model and the machine are. */
 const CHECKS: Readonly<Record<keyof EngineOptions, Check>> = {
-  model: (name, value) => {
-    checkText(name, value, 'a path or a known id');
-  },
+  model: text(MODEL_WORDS),
   layers: (name, value) => {
     checkMembers(name, value, LAYER_CHECKS, `${name}.`);
     const { first, count } = value as Partial<LayerRange>;
     if (first === undefined || count === undefined) throw new UsageError(`${name}: found ${found(value)}, expected first and count`);
   },
   precision: oneOf('default', 'float32'),
-  policy: givenPolicy,
-  hardware: givenHardware,
+  policy: read,
+  hardware: read,
   learn: checkBoolean,
   expectedRows: (name, value) => {
     if (typeof value !== 'function') checkExpectedRows(name, value);
@@ -55,19 +47,17 @@ const CHECKS: Readonly<Record<keyof EngineOptions, Check>> = {
   schedule: oneOf(...SCHEDULE_NAMES),
   compressWeights: oneOf(...WEIGHT_COMPRESSIONS, 'auto'),
   compressCache: oneOf(...COMPRESSIONS, 'auto'),
-  sparseAttention: (name, value) => {
-    checkNumber(name, value, (share) => share > 0 && share <= 1, 'a number above 0 and at most 1');
-  },
+  sparseAttention: number((share) => share > 0 && share <= 1, 'a number above 0 and at most 1'),
   gpuMemory: (_, value) => {
     gpuBytes(value as Size);
   },
   gpuProducts: oneOf(...GPU_PRODUCTS),
   cpuMemory: size,
-  threads: whole(1, 1024),
+  threads: whole(1, BLOCK_LIMITS.threads),
   device: oneOf('auto', 'cpu', 'cuda'),
-  batchSize: whole(1, 4096),
-  batches: whole(1, 256),
-  tokensPerSquare: whole(1, 65_536),
+  batchSize: whole(1, BLOCK_LIMITS.batchSize),
+  batches: whole(1, BLOCK_LIMITS.batches),
+  tokensPerSquare: whole(1, BLOCK_LIMITS.tokensPerSquare),
   rowTokens: (name, value) => {
     if (typeof value !== 'function') checkWhole(name, value, 1, MOST_ROW_TOKENS);
   },
@@ -101,11 +91,11 @@ export function checkEngineOptions(options: unknown): EngineOptions {
   // Read once, by name: what is inherited counts, and nothing changes afterwards.
   const entries = Object.keys(CHECKS).map((name) => [name, options[name as keyof typeof options] as unknown]).filter(([, value]) => value !== undefined);
   const { model, policy, hardware, ...others } = Object.fromEntries(entries) as Partial<EngineOptions>;
-  if (model === undefined) throw new UsageError('model: found nothing, expected a path or a known id');
+  if (model === undefined) throw new UsageError(`model: found nothing, expected ${MODEL_WORDS}`);
   return {
     ...others, model,
-    ...(policy !== undefined && { policy: givenPolicy('policy', policy) }),
-    ...(hardware !== undefined && { hardware: givenHardware('hardware', hardware) }),
+    ...(policy !== undefined && { policy: givenPolicy(policy) }),
+    ...(hardware !== undefined && { hardware: givenHardware(hardware) }),
   };
 }
 
@@ -119,23 +109,19 @@ export function checkExpectedRows(name: string, value: unknown): asserts value i
 function checkShares(name: string, value: unknown): void {
   checkMembers(name, value, SHARE_CHECKS, `${name}.`);
   const { gpu = 0, cpu = NaN, disk = NaN } = value as Partial<EngineShares>;
-  if (!(Math.abs(gpu + cpu + disk - 1) < 1e-6)) throw new UsageError(`${name}: found ${foundJson(value)}, expected ${SHARES_WORDS}`);
+  if (!(Math.abs(gpu + cpu + disk - 1) < 1e-6)) throw new UsageError(`${name}: found ${foundJson(value)}, expected shares gpu, cpu and disk that sum to 1`);
 }
 
-function givenPolicy(name: string, value: unknown): 'auto' | 'default' | Policy {
+function givenPolicy(value: unknown): 'auto' | 'default' | Policy {
   if (value === 'auto' || value === 'default') return value;
-  if (!isObject(value)) throw new UsageError(`${name}: found ${found(value)}, expected auto, default or a policy`);
-  return orUsageError(() => parsePolicyDocument(value, name));
+  if (!isObject(value)) throw new UsageError(`policy: found ${found(value)}, expected auto, default or a policy`);
+  return orUsageError(() => parsePolicyDocument(value, 'policy'));
 }
 
-function givenHardware(name: string, value: unknown): 'this' | HardwareProfile {
+function givenHardware(value: unknown): 'this' | HardwareProfile {
   if (value === 'this') return value;
-  if (!isObject(value)) throw new UsageError(`${name}: found ${found(value)}, expected this or a profile, such as readHardware reads from a file`);
-  return orUsageError(() => parseHardware(value, name));
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+  if (!isObject(value)) throw new UsageError(`hardware: found ${found(value)}, expected this or a profile, such as readHardware reads from a file`);
+  return orUsageError(() => parseHardware(value, 'hardware'));
 }
 
 /** A document that is an argument is no file. */

@@ -1,10 +1,10 @@
 import type { GpuFacts } from '../bindings/Gpu.js';
 import { UsageError } from '../errors/UsageError.js';
-import { formatBytes, parseBytes, type Size } from '../units.js';
+import { formatBytes, parseBytesOrNone, type Size } from '../units.js';
 
 /** Bytes of the option `gpuMemory`; 0 where no GPU is asked for. @throws UsageError for what is no size */
 export function gpuBytes(size: Size | undefined): number {
-  return size === undefined || (typeof size !== 'object' && /^\s*0+\s*$/.test(String(size))) ? 0 : parseBytes(size, 'gpuMemory');
+  return size === undefined ? 0 : parseBytesOrNone(size, 'gpuMemory');
 }
 
 /** The first GPU, of whose memory so much may be used. @throws UsageError where there is none, or one with less */

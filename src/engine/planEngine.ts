@@ -1,5 +1,4 @@
-import { statfs } from 'node:fs/promises';
-import { basename, dirname, resolve } from 'node:path';
+import { basename } from 'node:path';
 import type { MachineFacts } from '../bindings/Addon.js';
 import type { EngineOptions } from '../EngineOptions.js';
 import { InterruptedError } from '../errors/InterruptedError.js';
@@ -8,6 +7,7 @@ import { SpillwayError } from '../errors/SpillwayError.js';
 import type { ExpectedRows } from '../ExpectedRows.js';
 import type { ModelSource } from '../model/ModelSource.js';
 import type { EnginePlan } from './EnginePlan.js';
+import { freeDisk } from './freeDisk.js';
 import { recommendCompression } from './policy/advise.js';
 import { atSpeed, type MachineSpeed } from './policy/atSpeed.js';
 import { chooseBlock } from './policy/chooseBlock.js';
@@ -21,7 +21,7 @@ import { COMPRESSIONS, type Compression, type Policy } from './policy/Policy.js'
 import { predict, settingOf } from './policy/predict.js';
 import { layerFlopsPerToken } from './policy/spillway/computeSeconds.js';
 import type { Workload } from './policy/Workload.js';
-import { policyOptions, stated, withPolicy } from './policyOptions.js';
+import { policyOptions, withPolicy } from './policyOptions.js';
 import { cachedProfile } from './profile/cachedProfile.js';
 import { speedNow } from './profile/speedNow.js';
 import type { ProfileOptions } from './profile/profileMachine.js';
@@ -72,8 +72,6 @@ const WORTH_A_WORD = 1.2;
 /** What happens with a GPU of which no figures are there. */
 const UNPLANNED = 'what fits is put on it, the rest in memory, then on disk';
 const NOT_MEASURED = `the GPU of this machine has not been measured: ${UNPLANNED}`;
-/** Space on a disk that is left to others. */
-const DISK_MARGIN = 0.9;
 
 /**
  * Finds the plan by which an engine is opened: searches, or completes what was given. Where nothing can be known of the machine, or the work is too
@@ -184,7 +182,7 @@ function searched(given: EngineOptions, settings: Settings, first: PlanRequest):
   const streams = given.weights === undefined && (planned?.disk ?? 0) > 0;
   // Usually the cache has its pages first, and as much of the weights stays as there is room for; where rows come in as pages come free it is the other way round.
   const inTurn = settingOf(request, plan.policy).setting.workload.cachePages !== undefined;
-  const { compressWeights, compressCache, ...rest } = stated(given);
+  const { compressWeights, compressCache, ...rest } = given;
   return {
     plan: { origin: 'auto', workload: request.workload, policy: plan.policy, predicted: plan.predicted, recommended: shares ? [] : recommendCompression(request, plan.policy, plan.predicted.tokensPerSecond, WORTH_A_WORD) },
     options: {
@@ -266,24 +264,12 @@ async function asItIs(hardware: HardwareProfile, settings: Settings): Promise<Ha
   const gpuCap = gpu?.capBytes ?? 0, workspace = ownProducts(settings) ? 0 : Math.min(LIBRARY_BYTES, gpuCap / 4);
   const measured = hardware.links.diskReadBytesPerSecond !== undefined && hardware.links.diskWriteBytesPerSecond !== undefined;
   const cpuBytes = leftBytes({ capBytes }, SEARCH_BYTES);
-  return { ...hardware, machine: { instructionSet, ...hardware.machine }, usableFraction: 1, memory: { gpuBytes: gpuCap - workspace, cpuBytes, diskBytes: measured ? Math.min(diskBytes, await freeBytes(disk)) : 0 } };
+  return { ...hardware, machine: { instructionSet, ...hardware.machine }, usableFraction: 1, memory: { gpuBytes: gpuCap - workspace, cpuBytes, diskBytes: measured ? Math.min(diskBytes, await freeDisk(disk)) : 0 } };
 }
 
 /** What the cap leaves to plan for, where the process grows by `more` until the engine is open. */
 function leftBytes({ capBytes }: Pick<Settings, 'capBytes'>, more: number): number {
   return Math.max(1, capBytes - process.memoryUsage.rss() - more);
-}
-
-/** What is free where a folder is, or is to be made; less a margin. */
-async function freeBytes(folder: string): Promise<number> {
-  for (let path = resolve(folder); ; path = dirname(path)) {
-    try {
-      const { bavail, bsize } = await statfs(path);
-      return bavail * bsize * DISK_MARGIN;
-    } catch {
-      if (path === dirname(path)) return 0;
-    }
-  }
 }
 
 /** Lengths that make sense for the model. */

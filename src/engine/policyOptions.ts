@@ -5,12 +5,7 @@ import type { Policy } from './policy/Policy.js';
 /** The options with what their policy says, where they have one and say nothing themselves. @throws UsageError for what this machine cannot do */
 export function withPolicy(options: EngineOptions, withGpu: boolean): EngineOptions {
   const { policy } = options;
-  return typeof policy === 'object' ? { ...policyOptions(policy, withGpu), ...stated(options) } : options;
-}
-
-/** What of the options was said, so that it can stand over a plan. */
-export function stated(options: EngineOptions): EngineOptions {
-  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as unknown as EngineOptions;
+  return typeof policy === 'object' ? { ...policyOptions(policy, withGpu), ...options } : options;
 }
 
 /**

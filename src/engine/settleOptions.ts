@@ -1,13 +1,12 @@
-import { join } from 'node:path';
 import type { InstructionSet, MachineFacts } from '../bindings/Addon.js';
 import type { GpuProducts } from '../bindings/Gpu.js';
 import type { EngineOptions } from '../EngineOptions.js';
 import { UsageError } from '../errors/UsageError.js';
 import type { WeightCompression } from '../model/compressBindings.js';
-import { userCacheFolder } from '../model/pull/cacheFolder.js';
 import { formatBytes, parseBytes } from '../units.js';
-import { checkEngineOptions } from './checkEngineOptions.js';
+import { defaultDiskFolder } from './defaultDiskFolder.js';
 import { gpuBytes, requireGpu } from './gpuBudget.js';
+import { BLOCK_LIMITS } from './policy/blockLimits.js';
 import type { TierShares } from './policy/Placement.js';
 import type { ScheduleName } from './policy/Policy.js';
 
@@ -61,10 +60,12 @@ export const DEFAULT_BATCH_SIZE = 64;
 const TOKENS_PER_SQUARE = 512;
 const STREAMED_ROW_TOKENS = 512;
 
-/** @throws UsageError naming the option, what was found and what was expected */
+/**
+ * @param options as `checkEngineOptions` leaves them, or as a plan has settled them
+ * @throws UsageError naming the option, what was found and what was expected
+ */
 export function settleOptions(options: EngineOptions, machine: MachineFacts, rowTokens = STREAMED_ROW_TOKENS): Settings {
-  checkEngineOptions(options);
-  const { precision = 'default', sparseAttention = 1, schedule = 'diagonal', threads = machine.processors } = options;
+  const { precision = 'default', sparseAttention = 1, schedule = 'diagonal', threads = Math.min(machine.processors, BLOCK_LIMITS.threads) } = options;
   // Nobody has chosen yet: none, until somebody does.
   const chosen = <Kind extends string>(kind: Kind | 'auto' = 'auto'): Kind | 'none' => (kind === 'auto' ? 'none' : kind);
   const { batchSize: rowsPerSlot = Math.min(DEFAULT_BATCH_SIZE, options.tokensPerSquare ?? Infinity) } = options;
@@ -90,7 +91,7 @@ export function settleOptions(options: EngineOptions, machine: MachineFacts, row
     weightShare: weights && (weights.cpu + weights.disk > 0 ? weights.cpu / (weights.cpu + weights.disk) : 1),
     cacheOnDisk: cache?.disk ?? 0,
     activationsOnDisk: activations?.disk ?? 0,
-    disk: options.disk ?? join(userCacheFolder(), 'repacked'),
+    disk: options.disk ?? defaultDiskFolder(),
     diskBytes: options.diskMemory === undefined ? Infinity : parseBytes(options.diskMemory, 'diskMemory'),
   };
 }

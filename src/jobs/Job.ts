@@ -11,14 +11,14 @@ import { syncFolder } from '../model/files/replaceFile.js';
 import { checkJobOptions, checkRowGenerator } from './checkJobOptions.js';
 import { DoneRows } from './DoneRows.js';
 import { acquireFileLock, type FileLock } from './fileLock.js';
-import { describeFileError } from './fileErrors.js';
+import { fileFailure } from './fileErrors.js';
 import { fingerprintFirstRow, fingerprintInput, fingerprintModel, withSettings } from './fingerprint.js';
 import { formatResult } from './formatResult.js';
 import { checkJobFiles, type JobFileOptions } from './jobFiles.js';
 import type { JobOptions, JobSummary, RowGenerator } from './JobOptions.js';
 import { checkSameJob, readRecord, resultOptions, writeRecord, type JobRecord } from './jobRecord.js';
 import { JobRows } from './JobRows.js';
-import { lockPath, recordPath, retryPath } from './outputFiles.js';
+import { lockPath, recordPath, rewritePath } from './outputFiles.js';
 import { readRows } from './readRows.js';
 import type { RowSink } from './RowSink.js';
 import { RowWriter } from './RowWriter.js';
@@ -184,7 +184,7 @@ export class Job implements AsyncDisposable {
       return await beginFile(this.file, this.totalRows === undefined ? fingerprintFirstRow(first) : this.file.record.input, this.options.retryErrors ?? false);
     } catch (error) {
       if (error instanceof SpillwayError) throw error;
-      throw new JobFileError(output, `cannot be written: ${describeFileError(error)}`, { cause: error });
+      throw fileFailure(output, 'written', error);
     }
   }
 }
@@ -206,7 +206,7 @@ async function readEarlierRun(output: string, now: JobRecord, retryErrors: boole
 async function beginFile(file: OutputFile, input: JobRecord['input'], retryErrors: boolean): Promise<RowSink> {
   const { path, earlier } = file;
   const record: JobRecord = { ...file.record, input };
-  await rm(retryPath(path), { force: true });
+  await rm(rewritePath(path), { force: true });
   if (earlier === undefined) {
     // In this order, so that no crash leaves the record of one run beside the rows of another.
     const handle = await open(path, 'w');

@@ -1,7 +1,7 @@
 import type { Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import { JobFileError } from '../errors/JobFileError.js';
-import { describeFileError } from './fileErrors.js';
+import { fileFailure } from './fileErrors.js';
 import type { RowSink } from './RowSink.js';
 
 /** Writes lines to a stream (standard output, a pipe, a device) at its reader's pace. */
@@ -11,7 +11,7 @@ export class StreamWriter implements RowSink {
   #wake: (() => void) | undefined;
   readonly #onReady = (): void => this.#wake?.();
   readonly #onError = (error: unknown): void => {
-    this.#failure ??= new JobFileError(this.name, `cannot be written: ${describeFileError(error)}`, { cause: error });
+    this.#failure ??= fileFailure(this.name, 'written', error);
     this.#wake?.();
   };
 

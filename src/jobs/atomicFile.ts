@@ -1,6 +1,5 @@
-import { JobFileError } from '../errors/JobFileError.js';
 import { replaceFile } from '../model/files/replaceFile.js';
-import { describeFileError } from './fileErrors.js';
+import { fileFailure } from './fileErrors.js';
 
 /**
  * Puts a file in place as a whole: a reader, or whoever comes after a crash, sees the old content or the new, never a part.
@@ -10,6 +9,6 @@ export async function writeFileAtomic(path: string, content: string): Promise<vo
   try {
     await replaceFile(path, content);
   } catch (error) {
-    throw new JobFileError(path, `cannot be written: ${describeFileError(error)}`, { cause: error });
+    throw fileFailure(path, 'written', error);
   }
 }

@@ -1,26 +1,32 @@
-import { checkBoolean, checkFunction, checkOneOf } from '../arguments/checks.js';
+import { checkMembers, type Check } from '../arguments/checkMembers.js';
+import { checkBoolean, checkFunction } from '../arguments/checks.js';
 import { found } from '../arguments/found.js';
-import { checkObject } from '../arguments/objectArgument.js';
+import { isIterable } from '../arguments/isIterable.js';
+import { object, oneOf } from '../arguments/memberChecks.js';
+import { membersOf } from '../arguments/membersOf.js';
 import { UsageError } from '../errors/UsageError.js';
 import type { JobOptions, RowGenerator } from './JobOptions.js';
 
-const OPTIONS: readonly (keyof JobOptions)[] = [
-  'input', 'inputFormat', 'carryFields', 'output', 'resume', 'retryErrors', 'overwrite', 'modelFiles', 'identity', 'generate',
-];
+const CHECKS: Readonly<Record<keyof JobOptions, Check>> = {
+  input: checkInput,
+  inputFormat: oneOf('jsonl', 'text'),
+  carryFields: checkBoolean,
+  output: checkOutput,
+  resume: checkBoolean,
+  retryErrors: checkBoolean,
+  overwrite: checkBoolean,
+  modelFiles: checkPaths,
+  identity: object,
+  generate: object,
+};
 
 /** Checks what a JavaScript caller hands over as a job. @throws UsageError naming the option, what was found and what was expected */
 export function checkJobOptions(options: unknown): asserts options is JobOptions {
-  checkObject('options', options, OPTIONS);
-  const { input, inputFormat, output, modelFiles, identity, generate, ...switches } = options as Partial<Record<keyof JobOptions, unknown>>;
-  checkInput(input);
-  if (typeof output !== 'string' && !hasMethods(output, 'write', 'end', 'on')) throw new UsageError(`output: found ${found(output)}, expected a file's path or a Writable`);
-  if (inputFormat !== undefined) checkOneOf('inputFormat', inputFormat, ['jsonl', 'text']);
-  for (const name of ['carryFields', 'resume', 'retryErrors', 'overwrite'] as const) checkBoolean(name, switches[name]);
-  if (modelFiles !== undefined && !(Array.isArray(modelFiles) && modelFiles.every((file) => typeof file === 'string'))) {
-    throw new UsageError(`modelFiles: found ${found(modelFiles)}, expected an array of paths`);
-  }
-  if (identity !== undefined) checkObject('identity', identity);
-  if (generate !== undefined) checkObject('generate', generate);
+  checkMembers('options', options, CHECKS);
+  // These two have no default.
+  const { input, output } = options as Partial<JobOptions>;
+  checkInput('input', input);
+  checkOutput('output', output);
 }
 
 /** @throws UsageError unless it can generate rows */
@@ -31,12 +37,22 @@ export function checkRowGenerator(engine: unknown): asserts engine is RowGenerat
   checkFunction('engine.generate', generate);
 }
 
-function checkInput(input: unknown): void {
-  if (typeof input === 'string' || hasMethods(input, Symbol.asyncIterator) || hasMethods(input, Symbol.iterator)) return;
-  if (hasMethods(input, 'subscribe', 'pipe')) throw new UsageError('input: found an Observable, which cannot be pulled, expected a file\'s path or an iterable of rows; give pulled(rows$)');
-  throw new UsageError(`input: found ${found(input)}, expected a file's path or an iterable of rows`);
+function checkInput(name: string, input: unknown): void {
+  if (typeof input === 'string' || isIterable(input)) return;
+  if (hasMethods(input, 'subscribe', 'pipe')) throw new UsageError(`${name}: found an Observable, which cannot be pulled, expected a file's path or an iterable of rows; give pulled(rows$)`);
+  throw new UsageError(`${name}: found ${found(input)}, expected a file's path or an iterable of rows`);
 }
 
-function hasMethods(value: unknown, ...names: readonly (string | symbol)[]): boolean {
-  return typeof value === 'object' && value !== null && names.every((name) => typeof (value as Record<string | symbol, unknown>)[name] === 'function');
+function checkOutput(name: string, output: unknown): void {
+  if (typeof output !== 'string' && !hasMethods(output, 'write', 'end', 'on')) throw new UsageError(`${name}: found ${found(output)}, expected a file's path or a Writable`);
+}
+
+function checkPaths(name: string, value: unknown): void {
+  if (Array.isArray(value) && value.every((path) => typeof path === 'string')) return;
+  throw new UsageError(`${name}: found ${found(value)}, expected an array of paths`);
+}
+
+function hasMethods(value: unknown, ...names: readonly string[]): boolean {
+  const members = membersOf(value);
+  return names.every((name) => typeof members[name] === 'function');
 }

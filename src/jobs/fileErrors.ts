@@ -1,3 +1,5 @@
+import { JobFileError } from '../errors/JobFileError.js';
+
 /** The system's code of a failed file operation, e.g. `ENOSPC`; undefined for other errors. Told by shape: errors may come from another realm. */
 export function fileErrorCode(error: unknown): string | undefined {
   const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined;
@@ -27,4 +29,9 @@ export function describeFileError(error: unknown): string {
   const reason = code === undefined ? undefined : REASONS[code];
   if (reason !== undefined) return `${reason} (${code})`;
   return typeof error === 'object' && error !== null && 'message' in error ? String(error.message) : String(error);
+}
+
+/** The error of a file operation that failed; one that says so already stays as it is. @param what could not be done with the file: `read`, `written` */
+export function fileFailure(path: string, what: string, error: unknown): JobFileError {
+  return error instanceof JobFileError ? error : new JobFileError(path, `cannot be ${what}: ${describeFileError(error)}`, { cause: error });
 }

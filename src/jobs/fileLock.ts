@@ -2,9 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { closeSync, linkSync, openSync, readFileSync, readlinkSync, readSync, renameSync, statSync, unlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { found } from '../arguments/found.js';
-import { JobFileError } from '../errors/JobFileError.js';
 import { UsageError } from '../errors/UsageError.js';
-import { describeFileError, fileErrorCode } from './fileErrors.js';
+import { fileErrorCode, fileFailure } from './fileErrors.js';
 
 /** The holder touches its lock this often, so that others who cannot see its process know that it lives. */
 const HEARTBEAT_SECONDS = 10;
@@ -40,7 +39,7 @@ export function acquireFileLock(path: string, what: string): FileLock {
       return heldLock(path, self);
     } catch (error) {
       if (fileErrorCode(error) !== 'EEXIST') {
-        throw new JobFileError(path, `cannot be made: ${describeFileError(error)}`, { cause: error });
+        throw fileFailure(path, 'made', error);
       }
     }
     const content = readLock(path);
@@ -147,7 +146,7 @@ function readLock(path: string): string | undefined {
     }
   } catch (error) {
     if (fileErrorCode(error) === 'ENOENT') return undefined;
-    throw new JobFileError(path, `cannot be read: ${describeFileError(error)}`, { cause: error });
+    throw fileFailure(path, 'read', error);
   }
 }
 

@@ -2,10 +2,9 @@ import { createHash } from 'node:crypto';
 import { open, readdir } from 'node:fs/promises';
 import { createReadStream } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { JobFileError } from '../errors/JobFileError.js';
 import { MODEL_SETTINGS } from '../model/modelFiles.js';
 import type { RowInput } from '../Row.js';
-import { describeFileError } from './fileErrors.js';
+import { fileFailure } from './fileErrors.js';
 import { isBlank, readLines } from './readLines.js';
 
 /** Files up to this size are hashed whole. */
@@ -67,7 +66,7 @@ async function fingerprintFile(path: string): Promise<FileFingerprint> {
       await handle.close();
     }
   } catch (error) {
-    throw new JobFileError(path, `cannot be read: ${describeFileError(error)}`, { cause: error });
+    throw fileFailure(path, 'read', error);
   }
 }
 
@@ -88,7 +87,7 @@ export async function fingerprintInput(path: string): Promise<{ input: InputFing
       if (line.bytes === undefined || !isBlank(line.bytes)) rows += 1;
     }
   } catch (error) {
-    throw new JobFileError(path, `cannot be read: ${describeFileError(error)}`, { cause: error });
+    throw fileFailure(path, 'read', error);
   }
   return { input: { kind: 'file', bytes, sha256: hash.digest('hex') }, rows };
 }
@@ -113,6 +112,6 @@ async function listFolder(folder: string): Promise<string[]> {
   try {
     return await readdir(folder);
   } catch (error) {
-    throw new JobFileError(folder, `cannot be read: ${describeFileError(error)}`, { cause: error });
+    throw fileFailure(folder, 'read', error);
   }
 }

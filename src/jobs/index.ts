@@ -1,12 +1,12 @@
 export { writeFileAtomic } from './atomicFile.js';
 export { checkDistinctFiles, type NamedFile } from './distinctFiles.js';
-export { describeFileError, fileErrorCode } from './fileErrors.js';
+export { describeFileError, fileErrorCode, fileFailure } from './fileErrors.js';
 export { formatResult } from './formatResult.js';
 export { Job } from './Job.js';
 export { checkJobFiles, type JobFileOptions, type JobFileState } from './jobFiles.js';
 export type { JobOptions, JobSummary, RowGenerator } from './JobOptions.js';
 export { outputFiles } from './outputFiles.js';
-export { isJsonObject, parseRow } from './parseRow.js';
+export { parseRow } from './parseRow.js';
 export { isBlank, type Line } from './readLines.js';
 export { openLines, readRows, type ByteSource, type ReadRowsOptions } from './readRows.js';
 export { runJob, type RunJobOptions } from './runJob.js';

@@ -1,11 +1,11 @@
 import { access, constants, stat } from 'node:fs/promises';
 import type { Stats } from 'node:fs';
 import { dirname } from 'node:path';
-import { checkObject } from '../arguments/objectArgument.js';
+import { checkObject } from '../arguments/checkObject.js';
 import { JobFileError } from '../errors/JobFileError.js';
 import { UsageError } from '../errors/UsageError.js';
 import { checkDistinctFiles } from './distinctFiles.js';
-import { describeFileError, fileErrorCode } from './fileErrors.js';
+import { fileErrorCode, fileFailure } from './fileErrors.js';
 import { checkSidecars, outputFiles } from './outputFiles.js';
 
 export interface JobFileOptions {
@@ -43,7 +43,7 @@ export async function checkJobFiles(options: JobFileOptions): Promise<JobFileSta
     if (inputStats === undefined) throw new JobFileError(input, 'cannot be read: no such file or folder (ENOENT)');
     if (inputStats.isDirectory()) throw new JobFileError(input, 'cannot be read: it is a folder, expected a file of rows');
     await access(input, constants.R_OK).catch((error: unknown) => {
-      throw new JobFileError(input, `cannot be read: ${describeFileError(error)}`, { cause: error });
+      throw fileFailure(input, 'read', error);
     });
   }
   if (output !== undefined) {
@@ -89,6 +89,6 @@ async function statOf(path: string): Promise<Stats | undefined> {
     return await stat(path);
   } catch (error) {
     if (fileErrorCode(error) === 'ENOENT') return undefined;
-    throw new JobFileError(path, `cannot be used: ${describeFileError(error)}`, { cause: error });
+    throw fileFailure(path, 'used', error);
   }
 }

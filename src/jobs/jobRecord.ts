@@ -1,13 +1,13 @@
 import { readFile } from 'node:fs/promises';
+import { isObject } from '../arguments/isObject.js';
 import { JobFileError } from '../errors/JobFileError.js';
 import { UsageError } from '../errors/UsageError.js';
 import { listMissing } from '../model/files/listMissing.js';
 import type { GenerateOptions } from '../Row.js';
 import { writeFileAtomic } from './atomicFile.js';
-import { BEGIN_ANEW, describeFileError, fileErrorCode } from './fileErrors.js';
+import { BEGIN_ANEW, fileErrorCode, fileFailure } from './fileErrors.js';
 import type { FileFingerprint, InputFingerprint } from './fingerprint.js';
 import { recordPath } from './outputFiles.js';
-import { isJsonObject } from './parseRow.js';
 
 /** The sidecar file of an output: what the run that began it was. A resumed run must be the same. */
 export interface JobRecord {
@@ -49,13 +49,13 @@ export async function readRecord(output: string): Promise<JobRecord | undefined>
     text = await readFile(path, 'utf8');
   } catch (error) {
     if (fileErrorCode(error) === 'ENOENT') return undefined;
-    throw new JobFileError(path, `cannot be read: ${describeFileError(error)}`, { cause: error });
+    throw fileFailure(path, 'read', error);
   }
   const value = parseJson(text);
   if (
-    !isJsonObject(value) || value['format'] !== 'spillway-job' || value['version'] !== 1 ||
-    !isList(value['model']) || !value['model'].every((file) => isJsonObject(file) && typeof file['name'] === 'string') ||
-    !isJsonObject(value['options']) || !isJsonObject(value['input'])
+    !isObject(value) || value['format'] !== 'spillway-job' || value['version'] !== 1 ||
+    !isList(value['model']) || !value['model'].every((file) => isObject(file) && typeof file['name'] === 'string') ||
+    !isObject(value['options']) || !isObject(value['input'])
   ) {
     throw new JobFileError(path, `found something else than the record of a job, expected {"format":"spillway-job","version":1,…}; ${BEGIN_ANEW}`);
   }

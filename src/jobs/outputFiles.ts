@@ -1,9 +1,8 @@
 import { open } from 'node:fs/promises';
 import { found } from '../arguments/found.js';
-import { JobFileError } from '../errors/JobFileError.js';
 import { UsageError } from '../errors/UsageError.js';
 import type { NamedFile } from './distinctFiles.js';
-import { BEGIN_ANEW, describeFileError, fileErrorCode } from './fileErrors.js';
+import { BEGIN_ANEW, fileErrorCode, fileFailure } from './fileErrors.js';
 
 /** Says what the run that began the output was; it stays beside it. */
 export function recordPath(output: string): string {
@@ -15,8 +14,8 @@ export function lockPath(output: string): string {
   return `${output}.lock`;
 }
 
-/** The output without its error rows, until it takes the place of the output. */
-export function retryPath(output: string): string {
+/** The output as it is written anew (without its error rows, or in order), until it takes the place of the output. */
+export function rewritePath(output: string): string {
   return `${output}.retry.tmp`;
 }
 
@@ -26,7 +25,7 @@ export function outputFiles(name: string, output: string): NamedFile[] {
     { name, path: output, written: true },
     { name: `the record of ${name}`, path: recordPath(output), written: true },
     { name: `the lock of ${name}`, path: lockPath(output), written: true },
-    { name: `the temporary file of ${name}`, path: retryPath(output), written: true },
+    { name: `the temporary file of ${name}`, path: rewritePath(output), written: true },
   ];
 }
 
@@ -41,7 +40,7 @@ const ROWS_START = /^(\{"id":|$)/;
  */
 export async function checkSidecars(output: string): Promise<void> {
   await checkPlace(recordPath(output), RECORD_START, 'the record of a Spillway job', output);
-  await checkPlace(retryPath(output), ROWS_START, 'rows of output', output);
+  await checkPlace(rewritePath(output), ROWS_START, 'rows of output', output);
 }
 
 async function checkPlace(path: string, ours: RegExp, what: string, output: string): Promise<void> {
@@ -64,6 +63,6 @@ async function readStart(path: string): Promise<string | undefined> {
     }
   } catch (error) {
     if (fileErrorCode(error) === 'ENOENT') return undefined;
-    throw new JobFileError(path, `cannot be read: ${describeFileError(error)}`, { cause: error });
+    throw fileFailure(path, 'read', error);
   }
 }

@@ -1,49 +1,37 @@
+import { isObject } from '../arguments/isObject.js';
 import { RowError, type RowErrorCode } from '../errors/RowError.js';
 import type { ChatMessage } from '../model/Tokenizer.js';
 import type { BadRow, Row, RowInput } from '../Row.js';
 import { promptField } from '../rows/promptField.js';
+import { NUMBERS, PROMPTS } from '../rows/rowFields.js';
 
-/** A JSON object as parsed. `__proto__` in it is an ordinary own field; nothing here copies fields by assignment. */
-export type JsonObject = Readonly<Record<string, unknown>>;
-
-const PROMPTS = ['prompt', 'messages', 'tokens'] as const;
-const NUMBERS = ['maxNewTokens', 'temperature', 'topP', 'topK', 'minP', 'repetitionPenalty', 'seed'] as const;
 const KNOWN: ReadonlySet<string> = new Set(['id', ...PROMPTS, ...NUMBERS, 'stop']);
 
 /**
  * Reads a row out of a parsed line. Checks types only; the engine checks ranges. A field that is null counts as absent, as tables
- * exported to JSON write it.
+ * exported to JSON write it. `__proto__` in it is an ordinary own field; nothing here copies fields by assignment.
  * @param line the line's number from 1: the id of a row that has none, which another row may be given (`duplicate` is false)
  */
 export function parseRow(value: unknown, line: number, carryFields: boolean): RowInput {
-  if (!isJsonObject(value)) {
+  if (!isObject(value)) {
     return lineWithoutRow(line, 'invalid-row', `found ${describe(value)}, expected an object with one of prompt, messages and tokens`);
   }
   const others = carryFields ? Object.entries(value).filter(([name]) => !KNOWN.has(name)) : [];
   const carry = others.length > 0 ? { carry: Object.fromEntries(others) } : {};
-  let id: string | number = line;
-  let numbered: Pick<Row, 'duplicate'> = { duplicate: false };
+  let identity: Pick<BadRow, 'id' | 'duplicate'> = { id: line, duplicate: false };
   try {
-    const given = readId(value['id']);
-    if (given !== undefined) [id, numbered] = [given, {}];
-    return { id, ...numbered, ...readPrompt(value), ...readNumbers(value), ...readStop(value['stop']), ...carry };
+    const id = readId(value['id']);
+    if (id !== undefined) identity = { id };
+    return { ...identity, ...readPrompt(value), ...readNumbers(value), ...readStop(value['stop']), ...carry };
   } catch (error) {
     if (!(error instanceof RowError)) throw error;
-    return { ...badRow(id, error.rowCode, error.message), ...numbered, ...carry };
+    return { ...identity, error: { code: error.rowCode, message: error.message }, ...carry };
   }
-}
-
-export function badRow(id: string | number, code: RowErrorCode, message: string): BadRow {
-  return { id, error: { code, message } };
 }
 
 /** A line that is no row: nobody gave it an id. */
 export function lineWithoutRow(line: number, code: RowErrorCode, message: string): BadRow {
-  return { ...badRow(line, code, message), duplicate: false };
-}
-
-export function isJsonObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+  return { id: line, duplicate: false, error: { code, message } };
 }
 
 /** @throws RowError */
@@ -57,7 +45,7 @@ function readId(value: unknown): string | number | undefined {
   return value;
 }
 
-function readPrompt(row: JsonObject): Pick<Row, 'prompt' | 'messages' | 'tokens'> {
+function readPrompt(row: Readonly<Record<string, unknown>>): Pick<Row, 'prompt' | 'messages' | 'tokens'> {
   const { prompt, messages, tokens } = row;
   const field = promptField(row);
   if (field === 'prompt') {
@@ -73,7 +61,7 @@ function readPrompt(row: JsonObject): Pick<Row, 'prompt' | 'messages' | 'tokens'
 }
 
 function readMessage(value: unknown, at: number): ChatMessage {
-  if (!isJsonObject(value)) throw wrongType(`messages[${at}]`, value, 'an object {role, content}');
+  if (!isObject(value)) throw wrongType(`messages[${at}]`, value, 'an object {role, content}');
   const { role, content } = value;
   if (typeof role !== 'string') throw wrongType(`messages[${at}].role`, role, 'a string');
   if (typeof content !== 'string') throw wrongType(`messages[${at}].content`, content, 'a string');
@@ -85,7 +73,7 @@ function readToken(value: unknown, at: number): number {
   return value;
 }
 
-function readNumbers(row: JsonObject): Partial<Record<(typeof NUMBERS)[number], number>> {
+function readNumbers(row: Readonly<Record<string, unknown>>): Partial<Record<(typeof NUMBERS)[number], number>> {
   const numbers: Partial<Record<(typeof NUMBERS)[number], number>> = {};
   for (const name of NUMBERS) {
     const value = row[name];
@@ -115,7 +103,7 @@ function wrongType(field: string, found: unknown, expected: string): RowError {
 }
 
 /** What a value is, shortly: rows may be megabytes long and errors must not be. */
-export function describe(value: unknown): string {
+function describe(value: unknown): string {
   if (value === undefined) return 'nothing';
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'an array';

@@ -1,14 +1,15 @@
 import { isUtf8 } from 'node:buffer';
 import { createReadStream } from 'node:fs';
-import { checkBoolean, checkOneOf, checkWhole } from '../arguments/checks.js';
+import { checkMembers, type Check } from '../arguments/checkMembers.js';
+import { checkBoolean, checkText, checkWhole } from '../arguments/checks.js';
 import { found } from '../arguments/found.js';
-import { checkObject } from '../arguments/objectArgument.js';
-import { JobFileError } from '../errors/JobFileError.js';
+import { isIterable } from '../arguments/isIterable.js';
+import { oneOf, text, whole } from '../arguments/memberChecks.js';
 import type { RowErrorCode } from '../errors/RowError.js';
 import { UsageError } from '../errors/UsageError.js';
 import type { RowInput } from '../Row.js';
 import { formatBytes } from '../units.js';
-import { describeFileError } from './fileErrors.js';
+import { fileFailure } from './fileErrors.js';
 import { lineWithoutRow, parseRow } from './parseRow.js';
 import { isBlank, readLines } from './readLines.js';
 
@@ -26,7 +27,7 @@ export interface ReadRowsOptions {
   readonly name?: string;
 }
 
-const OPTIONS: readonly (keyof ReadRowsOptions)[] = ['format', 'carryFields', 'maxLineBytes', 'name'];
+const CHECKS: Readonly<Record<keyof ReadRowsOptions, Check>> = { format: oneOf('jsonl', 'text'), carryFields: checkBoolean, maxLineBytes: whole(1), name: text() };
 
 export const MAX_LINE_BYTES = 64 * 2 ** 20;
 
@@ -37,10 +38,8 @@ export const MAX_LINE_BYTES = 64 * 2 ** 20;
  * @throws UsageError at once for a wrong argument; JobFileError, while it is iterated, when the source cannot be read
  */
 export function readRows(source: ByteSource, options: ReadRowsOptions = {}): AsyncGenerator<RowInput, void, undefined> {
-  checkObject('options', options, OPTIONS);
+  checkMembers('options', options, CHECKS);
   const { format = 'jsonl', carryFields = false, maxLineBytes = MAX_LINE_BYTES } = options;
-  checkOneOf('format', format, ['jsonl', 'text']);
-  checkBoolean('carryFields', carryFields);
   return rowsOf(openLines(source, maxLineBytes, options.name), format, carryFields, maxLineBytes);
 }
 
@@ -49,12 +48,12 @@ async function* rowsOf(lines: ReturnType<typeof readLines>, format: 'jsonl' | 't
     if (bytes === undefined) {
       yield lineWithoutRow(number, 'too-long', `line ${number}: found more than ${formatBytes(maxLineBytes)}, expected at most that`);
     } else if (!isBlank(bytes)) {
-      const text = isUtf8(bytes) ? bytes.toString('utf8') : undefined;
-      if (text === undefined) {
+      if (!isUtf8(bytes)) {
         const code: RowErrorCode = format === 'text' ? 'invalid-row' : 'invalid-json';
         yield lineWithoutRow(number, code, `line ${number}: found bytes that are no UTF-8, expected UTF-8`);
       } else {
-        yield format === 'text' ? { id: number, duplicate: false, prompt: text } : parseLine(text, number, carryFields);
+        const line = bytes.toString('utf8');
+        yield format === 'text' ? { id: number, duplicate: false, prompt: line } : parseLine(line, number, carryFields);
       }
     }
   }
@@ -69,12 +68,8 @@ async function* rowsOf(lines: ReturnType<typeof readLines>, format: 'jsonl' | 't
 export function openLines(source: ByteSource, maxLineBytes: number, name?: string): ReturnType<typeof readLines> {
   if (typeof source !== 'string' && !isIterable(source)) throw new UsageError(`source: found ${found(source)}, expected a file's path or an iterable of bytes`);
   checkWhole('maxLineBytes', maxLineBytes, 1);
-  if (name !== undefined && typeof name !== 'string') throw new UsageError(`name: found ${found(name)}, expected a string`);
+  if (name !== undefined) checkText('name', name);
   return linesOf(source, maxLineBytes, name);
-}
-
-function isIterable(value: unknown): boolean {
-  return typeof value === 'object' && value !== null && (Symbol.asyncIterator in value || Symbol.iterator in value);
 }
 
 async function* linesOf(source: ByteSource, maxLineBytes: number, name: string | undefined): ReturnType<typeof readLines> {
@@ -82,16 +77,16 @@ async function* linesOf(source: ByteSource, maxLineBytes: number, name: string |
   try {
     yield* readLines(typeof source === 'string' ? createReadStream(source, { highWaterMark: 256 * 1024 }) : source, maxLineBytes);
   } catch (error) {
-    throw error instanceof JobFileError ? error : new JobFileError(file, `cannot be read: ${describeFileError(error)}`, { cause: error });
+    throw fileFailure(file, 'read', error);
   }
 }
 
-function parseLine(text: string, number: number, carryFields: boolean): RowInput {
+function parseLine(line: string, number: number, carryFields: boolean): RowInput {
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = JSON.parse(line);
   } catch (error) {
-    // V8's message quotes a piece of the text, so it stays short; a stack overflow on deep nesting ends here too.
+    // V8's message quotes a piece of the line, so it stays short; a stack overflow on deep nesting ends here too.
     return lineWithoutRow(number, 'invalid-json', `line ${number}: ${error instanceof Error ? error.message : String(error)}`);
   }
   return parseRow(value, number, carryFields);

@@ -1,8 +1,7 @@
 import { open, realpath, rename, rm, type FileHandle } from 'node:fs/promises';
-import { JobFileError } from '../errors/JobFileError.js';
 import { syncFolder } from '../model/files/replaceFile.js';
-import { describeFileError } from './fileErrors.js';
-import { retryPath } from './outputFiles.js';
+import { fileFailure } from './fileErrors.js';
+import { rewritePath } from './outputFiles.js';
 import { outputLines } from './scanOutput.js';
 
 /** Read and written at a time. */
@@ -75,7 +74,7 @@ async function rewrite(path: string, how: string, fill: (from: string, target: F
   try {
     // A link stays a link.
     const from = await realpath(path);
-    temporary = retryPath(from);
+    temporary = rewritePath(from);
     const target = await open(temporary, 'w');
     let bytes: number;
     try {
@@ -90,7 +89,6 @@ async function rewrite(path: string, how: string, fill: (from: string, target: F
     return bytes;
   } catch (error) {
     if (temporary !== undefined) await rm(temporary, { force: true }).catch(() => undefined);
-    if (error instanceof JobFileError) throw error;
-    throw new JobFileError(path, `cannot be rewritten ${how}: ${describeFileError(error)}`, { cause: error });
+    throw fileFailure(path, `rewritten ${how}`, error);
   }
 }

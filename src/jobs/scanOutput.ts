@@ -1,9 +1,9 @@
 import { createReadStream } from 'node:fs';
+import { isObject } from '../arguments/isObject.js';
 import { JobFileError } from '../errors/JobFileError.js';
 import { DoneRows } from './DoneRows.js';
-import { BEGIN_ANEW, describeFileError } from './fileErrors.js';
+import { BEGIN_ANEW, fileFailure } from './fileErrors.js';
 import { IntegerSet } from '../collections/IntegerSet.js';
-import { isJsonObject } from './parseRow.js';
 import { readLines } from './readLines.js';
 
 /** A result's line can be long (log-probabilities), but never longer than what JavaScript can hold as one string. */
@@ -66,8 +66,7 @@ export async function* outputLines(path: string): AsyncGenerator<ScannedLine & {
       yield { ...result, number, bytes, end };
     }
   } catch (error) {
-    if (error instanceof JobFileError) throw error;
-    throw new JobFileError(path, `cannot be read: ${describeFileError(error)}`, { cause: error });
+    throw fileFailure(path, 'read', error);
   }
 }
 
@@ -78,7 +77,7 @@ function parseResult(text: string): ScannedLine | undefined {
   } catch {
     return undefined;
   }
-  if (!isJsonObject(value)) return undefined;
+  if (!isObject(value)) return undefined;
   const { id, index, finishReason } = value;
   if (typeof id !== 'string' && typeof id !== 'number') return undefined;
   if (typeof index !== 'number' || !Number.isSafeInteger(index) || index < 0) return undefined;

@@ -2,9 +2,10 @@ import { stat } from 'node:fs/promises';
 import { checkMembers, type Check } from '../arguments/checkMembers.js';
 import { checkBoolean, checkFunction, checkSignal, checkText } from '../arguments/checks.js';
 import { found } from '../arguments/found.js';
+import { text } from '../arguments/memberChecks.js';
 import { ModelFileError } from '../errors/ModelFileError.js';
 import { UsageError } from '../errors/UsageError.js';
-import { knownModels } from './pull/knownModels.js';
+import { knownModel, knownModels } from './pull/knownModels.js';
 import { pullModel, type PullOptions } from './pull/pullModel.js';
 
 export { knownModels } from './pull/knownModels.js';
@@ -16,9 +17,7 @@ const CHECKS: Readonly<Record<keyof PullOptions, Check>> = {
   signal: checkSignal,
   onProgress: checkFunction,
   verify: checkBoolean,
-  folder: (name, value) => {
-    checkText(name, value, 'the path of a folder');
-  },
+  folder: text('the path of a folder'),
   sources: (name, value) => {
     if (!Array.isArray(value)) throw new UsageError(`${name}: found ${found(value)}, expected an array of sources`);
   },
@@ -35,7 +34,7 @@ const CHECKS: Readonly<Record<keyof PullOptions, Check>> = {
 export async function resolveModel(idOrPath: string, options: PullOptions = {}): Promise<string> {
   checkText('model', idOrPath, 'a path or a known id');
   checkMembers('options', options, CHECKS);
-  const known = knownModels.find(({ id }) => id === idOrPath.toLowerCase());
+  const known = knownModel(idOrPath);
   if (known !== undefined) return pullModel(known, options);
   if (LOOKS_LIKE_PATH.test(idOrPath) || (await exists(idOrPath))) return idOrPath;
   const ids = knownModels.map(({ id }) => id).join(', ');

@@ -1,6 +1,6 @@
 import { defer, tap, type OperatorFunction } from 'rxjs';
 import { found } from '../arguments/found.js';
-import { checkObject } from '../arguments/objectArgument.js';
+import { checkObject } from '../arguments/checkObject.js';
 import { UsageError } from '../errors/UsageError.js';
 import type { GenerationSource, RunOptions } from '../engine/rows/Generation.js';
 import type { RowInput, RowResult } from '../Row.js';

@@ -1,7 +1,7 @@
 import { isObservable, Subject, takeUntil, type Observable } from 'rxjs';
-import { checkOneOf, checkWhole } from '../arguments/checks.js';
+import { checkMembers, type Check } from '../arguments/checkMembers.js';
 import { found } from '../arguments/found.js';
-import { checkObject } from '../arguments/objectArgument.js';
+import { oneOf, whole } from '../arguments/memberChecks.js';
 import { UsageError } from '../errors/UsageError.js';
 
 const OVERFLOWS = ['error', 'drop-oldest', 'drop-newest'] as const;
@@ -16,12 +16,11 @@ export interface PulledOptions {
   readonly overflow?: Overflow;
 }
 
+const CHECKS: Readonly<Record<keyof PulledOptions, Check>> = { capacity: whole(1), overflow: oneOf(...OVERFLOWS) };
+
 /** @throws UsageError naming the option, what was found and what was expected */
 export function checkPulledOptions(name: string, options: unknown): asserts options is PulledOptions {
-  checkObject(name, options, ['capacity', 'overflow']);
-  const { capacity = 1, overflow = 'error' } = options as PulledOptions;
-  checkWhole(`${name}.capacity`, capacity, 1);
-  checkOneOf(`${name}.overflow`, overflow, OVERFLOWS);
+  checkMembers(name, options, CHECKS, `${name}.`);
 }
 
 /**

@@ -1,6 +1,5 @@
 import { RowError } from '../errors/RowError.js';
-
-const PROMPTS = ['prompt', 'messages', 'tokens'] as const;
+import { PROMPTS } from './rowFields.js';
 
 /** Which field holds a row's prompt; null is as good as absent. @throws RowError unless it is exactly one */
 export function promptField(row: Readonly<Partial<Record<(typeof PROMPTS)[number], unknown>>>): (typeof PROMPTS)[number] {

@@ -1,10 +1,11 @@
 import { found } from '../arguments/found.js';
-import { RowError } from '../errors/RowError.js';
+import { isObject } from '../arguments/isObject.js';
+import { membersOf } from '../arguments/membersOf.js';
+import { RowError, type RowErrorCode } from '../errors/RowError.js';
 import type { BadRow, RowFailure, RowInput } from '../Row.js';
+import { NUMBERS, PROMPTS } from './rowFields.js';
 
-type Fields = Readonly<Record<string, unknown>>;
-
-const FIELDS = ['prompt', 'messages', 'tokens', 'maxNewTokens', 'temperature', 'topP', 'topK', 'minP', 'repetitionPenalty', 'seed', 'stop'] as const;
+const FIELDS = [...PROMPTS, ...NUMBERS, 'stop'] as const;
 
 /**
  * A row as it was given, as a plain object that is safe to read: its fields (null is as good as absent, as tables write it), its `id` and `index` if they are
@@ -13,26 +14,22 @@ const FIELDS = ['prompt', 'messages', 'tokens', 'maxNewTokens', 'temperature', '
 export function readableRow(given: unknown): RowInput {
   const identity: { -readonly [Name in 'id' | 'index' | 'duplicate' | 'carry']?: BadRow[Name] } = {};
   try {
-    if (typeof given !== 'object' || given === null || Array.isArray(given)) {
-      throw new RowError('invalid-row', `found ${found(given)}, expected an object with one of prompt, messages and tokens`);
-    }
-    const row = given as Fields;
-    const { id, index, duplicate, carry } = row;
-    if (isPresent(carry)) identity.carry = carry as Fields;
+    if (!isObject(given)) throw new RowError('invalid-row', `found ${found(given)}, expected an object with one of prompt, messages and tokens`);
+    const { id, index, duplicate, carry } = given;
+    if (isPresent(carry)) identity.carry = carry as NonNullable<BadRow['carry']>;
     if (typeof duplicate === 'boolean') identity.duplicate = duplicate;
     if (isId(id)) identity.id = id;
     if (isIndex(index)) identity.index = index;
-    const { error } = row;
+    const { error } = given;
     if (isPresent(error)) return { ...identity, error: readError(error) };
     if (isPresent(id) && !isId(id)) throw new RowError('invalid-row', `id: found ${found(id)}, expected a string or a finite number`);
     if (isPresent(index) && !isIndex(index)) throw new RowError('invalid-row', `index: found ${found(index)}, expected a whole number of at least 0`);
     const fields: Record<string, unknown> = {};
     for (const name of FIELDS) {
-      const value = row[name];
+      const value = given[name];
       if (value !== undefined) fields[name] = value;
     }
-    const { carry: carried, ...numbers } = identity;
-    return { ...numbers, ...fields, ...(carried !== undefined && { carry: carried }) };
+    return { ...identity, ...fields };
   } catch (error) {
     const { rowCode, message } = orRowError(error);
     return { ...identity, error: { code: rowCode, message } };
@@ -48,8 +45,8 @@ export function orRowError(error: unknown): RowError {
 
 /** @throws RowError */
 function readError(error: unknown): RowFailure {
-  const { code, message } = (typeof error === 'object' ? error : {}) as Partial<RowFailure>;
-  if (typeof code === 'string' && typeof message === 'string') return { code, message };
+  const { code, message } = membersOf(error);
+  if (typeof code === 'string' && typeof message === 'string') return { code: code as RowErrorCode, message };
   throw new RowError('invalid-row', `error: found ${found(error)}, expected {code, message} with strings, or nothing`);
 }
 

@@ -1,12 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
-import { checkMembers, type Check } from '../../src/arguments/checkMembers.js';
-import { checkNumber, checkText } from '../../src/arguments/checks.js';
+import { checkMembers } from '../../src/arguments/checkMembers.js';
+import { text } from '../../src/arguments/memberChecks.js';
 import { UsageError } from '../../src/errors/UsageError.js';
 
-const text: Check = (name, value) => {
-  checkText(name, value);
-};
-const CHECKS = { first: text, second: text };
+const CHECKS = { first: text(), second: text() };
 
 describe('checkMembers', () => {
   test('asks the check of each member that is there, under its name', () => {
@@ -22,14 +19,5 @@ describe('checkMembers', () => {
   test('refuses members without a check, and what is no object', () => {
     expect(() => checkMembers('options', { third: 'a' }, CHECKS)).toThrow('options: found the unknown "third", expected any of first, second');
     for (const value of [null, [], 'first', 3, undefined]) expect(() => checkMembers('options', value, CHECKS)).toThrow(UsageError);
-  });
-});
-
-describe('checkNumber', () => {
-  const check = (value: unknown) => () => checkNumber('n', value, (number) => number >= 0, 'a number of at least 0');
-
-  test('takes what is right, and nothing else', () => {
-    expect(check(0)).not.toThrow();
-    for (const [value, words] of [[-1, '-1'], [NaN, 'NaN'], ['1', '"1"'], [null, 'null']] as const) expect(check(value)).toThrow(`n: found ${words}, expected a number of at least 0`);
   });
 });

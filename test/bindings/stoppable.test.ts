@@ -49,8 +49,10 @@ describe('stoppable', () => {
     await expect(stoppable(undefined, () => { throw new RangeError('of the caller'); }, start)).rejects.toThrow('of the caller');
   });
 
-  test('an error of the addon is one of the library', async () => {
+  test('an error of the addon is one of the library, any other is itself', async () => {
     const start = async (): Promise<never> => Promise.reject(Object.assign(new Error('no memory'), { code: 'memory' }));
     await expect(stoppable(new AbortController().signal, undefined, start)).rejects.toThrow(NativeError);
+    const foreign = new RangeError('mine');
+    await expect(stoppable(undefined, undefined, () => Promise.reject(foreign))).rejects.toBe(foreign);
   });
 });

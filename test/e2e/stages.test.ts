@@ -219,6 +219,15 @@ describe('layers divided over engines', () => {
     await following;
   });
 
+  test('an engine that a callback closes while a run of it is made refuses the run, whether it generates or follows', async () => {
+    await using ring = await engineRing([1, layers - 1], { ...OPENED, model: name });
+    const [front, back] = ring.engines;
+    if (!front || !back) throw new Error('a ring of two');
+    const closing = (engine: Engine): FollowOptions => ({ onTrace: () => void engine.close() });
+    await expect(collect(front.generate(rows, { ...closing(front), peers: at(ring.connect(), 0) }))).rejects.toThrow('the engine is closed');
+    await expect(back.follow(at(ring.connect(), 1), closing(back))).rejects.toThrow('the engine is closed');
+  });
+
   test('a consumer that stops, a signal, an engine that is closed, hidden states of the wrong size: all end, and the engines go on', async () => {
     await using ring = await engineRing([1, 1, layers - 2], { ...OPENED, model: name, disk, batches: 2, weights: { cpu: 0, disk: 1 } });
     const [front, ...later] = ring.engines;

@@ -1,7 +1,8 @@
 import { fileURLToPath } from 'node:url';
-import { describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import type { MachineFacts } from '../../src/bindings/Addon.js';
 import { loadAddon } from '../../src/bindings/loadAddon.js';
+import { checkEngineOptions } from '../../src/engine/checkEngineOptions.js';
 import { planEngine, type PlannedEngine } from '../../src/engine/planEngine.js';
 import type { MachineSpeed } from '../../src/engine/policy/atSpeed.js';
 import type { HardwareProfile } from '../../src/engine/policy/HardwareProfile.js';
@@ -47,6 +48,14 @@ function planned(more: Partial<EngineOptions>, { model = LARGE, expected = MANY,
   const options: EngineOptions = { model: model.path, cpuMemory: '4GiB', ...more };
   return planEngine(model, options, settleOptions(options, machine), machine, expected, profileOf ?? (() => Promise.reject(new Error('this machine must not be measured here'))), () => Promise.resolve(speed));
 }
+
+// Plans are for what a cap leaves beside what this process holds, which would be another figure from one line of a test to the next.
+beforeAll(() => {
+  jest.spyOn(process.memoryUsage, 'rss').mockReturnValue(300 * 2 ** 20);
+});
+afterAll(() => {
+  jest.restoreAllMocks();
+});
 
 describe('the plan of an engine', () => {
   test('is searched for the rows that are expected, and opens it as it says', async () => {
@@ -190,6 +199,10 @@ describe('the plan of an engine', () => {
   });
 });
 
+test('a machine of more processors than an engine may have threads gets as many as it may', () => {
+  expect(settleOptions({ model: LARGE.path }, { ...machine, processors: 1500 }).threads).toBe(1024);
+});
+
 describe('with a GPU', () => {
   const gpus = [{ name: 'A GPU', memoryBytes: 16 * 2 ** 30, computeCapability: '7.5', multiprocessors: 40, driver: '12.4' }];
   const withGpu: MachineFacts = { ...machine, gpus };
@@ -278,7 +291,7 @@ describe('with a GPU', () => {
   });
 
   test('what cannot be is refused: no GPU, more than it has, contradictions, shares', () => {
-    const refused = (more: Partial<EngineOptions>, facts = withGpu): (() => Settings) => () => settleOptions({ model: LARGE.path, ...more }, facts);
+    const refused = (more: Partial<EngineOptions>, facts = withGpu): (() => Settings) => () => settleOptions(checkEngineOptions({ model: LARGE.path, ...more }), facts);
     expect(refused({ gpuMemory: '2GiB' }, { ...machine, gpus: [] })).toThrow('gpuMemory: found 2 GiB, but there is no GPU here');
     expect(refused({ gpuMemory: '17GiB' })).toThrow('gpuMemory: found 17 GiB, expected at most the 16 GiB of A GPU');
     expect(refused({ gpuMemory: '1GiB', device: 'cpu' })).toThrow('beside device "cpu"');

@@ -1,5 +1,5 @@
 import { Option, type Command } from 'commander';
-import type { EngineOptions, GpuProducts, WeightCompression } from '../library.js';
+import { BLOCK_LIMITS, type EngineOptions, type GpuProducts, type WeightCompression } from '../library.js';
 import { path, size, sizeOrNone, wholeNumber } from './parsers.js';
 import type { CacheFlags } from './planFlags.js';
 
@@ -40,7 +40,7 @@ export function addEngineFlags(command: Command): void {
     new Option('--disk <dir>', 'folder for the repacked file of a model that does not fit into memory: it is kept (default: in the user\'s cache folder)').argParser(path),
   );
   command.option('--disk-memory <size>', 'most space that such a file may take (default: what is free)', size);
-  command.option('--threads <n>', 'threads that compute (default: the processors that this process may use)', wholeNumber(1, 1024));
+  command.option('--threads <n>', 'threads that compute (default: the processors that this process may use)', wholeNumber(1, BLOCK_LIMITS.threads));
   command.addOption(new Option('--device <name>', 'what computes; cuda needs --gpu-memory; auto: the GPU where that is given').choices(['auto', 'cpu', 'cuda']).default('auto'));
 }
 

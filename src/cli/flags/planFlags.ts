@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { Option, type Command } from 'commander';
-import { BLOCK_SCHEDULES, readHardwareFile, UsageError, WEIGHT_COMPRESSIONS, type EngineOptions, type Policy } from '../library.js';
+import { BLOCK_LIMITS, BLOCK_SCHEDULES, readHardwareFile, UsageError, WEIGHT_COMPRESSIONS, type EngineOptions, type Policy } from '../library.js';
 import { decimal, path, wholeNumber, type FlagParser } from './parsers.js';
 import { readPolicyFile } from './readPolicyFile.js';
 
@@ -80,8 +80,8 @@ export function addPlanFlags(command: Command): void {
     new Option('--schedule <name>', 'order of the work: row (one batch to its end), zigzag (blocks of batches), diagonal (a finished row is replaced at once) (default: the best, or what the policy file says)')
       .choices(Object.keys(BLOCK_SCHEDULES)),
   );
-  command.option('--batch-size <n>', 'most rows in a batch (default: what the policy says)', wholeNumber(1, 4096));
-  command.option('--batches <n>', 'batches that share one pass over the layers (default: what the policy says)', wholeNumber(1, 256));
+  command.option('--batch-size <n>', 'most rows in a batch (default: what the policy says)', wholeNumber(1, BLOCK_LIMITS.batchSize));
+  command.option('--batches <n>', 'batches that share one pass over the layers (default: what the policy says)', wholeNumber(1, BLOCK_LIMITS.batches));
   command.addOption(
     new Option('--overlap <on|off>', 'on: transfers run while something computes; off: one task after another, to measure what that gains').choices(['on', 'off']).default('on'),
   );

@@ -1,5 +1,4 @@
-import type { Observable, Subscriber } from 'rxjs';
-import { checkSignal } from '../../arguments/checks.js';
+import { Subscription, type Observable, type Subscriber } from 'rxjs';
 import { InterruptedError } from '../../errors/InterruptedError.js';
 import { UsageError } from '../../errors/UsageError.js';
 import type { Move, Movement } from '../memory/movement.js';
@@ -88,14 +87,16 @@ export abstract class SquareRun<Row extends HeldRow> implements StageContext {
   private pumpAsked = false;
   private isDrained = false;
   private resolveDrained: () => void = () => undefined;
-  private readonly stops: (() => void)[] = [];
+  /** To what the device completes, for as long as anything of the run is there. */
+  private readonly completions: Subscription;
+  /** To memory that comes free, and to the caller's signal, until the run is closed. */
+  private readonly listening = new Subscription();
 
   constructor(
     private readonly base: SquareRunSetup,
     steady: SteadySweeps | undefined,
   ) {
     const { id, device, grid, movement, pool, recorder, signal, peers } = base;
-    checkSignal('signal', signal);
     this.grid = grid;
     this.device = device;
     this.movement = movement;
@@ -106,29 +107,20 @@ export abstract class SquareRun<Row extends HeldRow> implements StageContext {
     const { first, embeds } = layerBounds(grid);
     this.firstLayer = first;
     this.boundary = peers && new Boundary(peers, embeds, grid.slots, this.boundaryEvents());
-    const stopListening = signal && onAbort(signal, (reason) => {
+    this.listening.add(signal && onAbort(signal, (reason) => {
       this.fail(new InterruptedError(reason));
-    });
+    }));
     // What could be wrong with what the caller gave has shown by now: from here on there is something to give back.
     device.openRun(id, { slots: grid.slots, tokensPerSquare: grid.tokensPerSquare, peers: this.boundary });
     this.pages = pool.openRun(steady);
-    const completions = device.completed$.subscribe((burst) => {
+    this.completions = device.completed$.subscribe((burst) => {
       recorder.timed(() => {
         this.complete(burst);
       });
     });
-    const releases = pool.released$.subscribe(() => {
+    this.listening.add(pool.released$.subscribe(() => {
       this.askPump();
-    });
-    this.stops.push(
-      () => {
-        completions.unsubscribe();
-      },
-      () => {
-        releases.unsubscribe();
-      },
-      () => stopListening?.(),
-    );
+    }));
   }
 
   /** Whether anybody waits for the run's squares; `squares(run)` calls this once. */
@@ -181,7 +173,7 @@ export abstract class SquareRun<Row extends HeldRow> implements StageContext {
     this.closed = true;
     this.closing();
     this.boundary?.close(error);
-    for (const stop of this.stops.slice(1)) stop();
+    this.listening.unsubscribe();
     this.device.cancelRun(this.base.id);
     this.finishDraining();
   }
@@ -373,7 +365,7 @@ export abstract class SquareRun<Row extends HeldRow> implements StageContext {
   private finishDraining(): void {
     if (this.outstanding > 0 || this.isDrained) return;
     this.isDrained = true;
-    this.stops[0]?.();
+    this.completions.unsubscribe();
     for (const [row, { pages }] of this.live) {
       this.device.closeRow(this.base.id, row);
       pages.release();

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { BLOCK_LIMITS } from './blockLimits.js';
 import { parsedArgument, parsedFile } from './parsed.js';
 import type { PlacementShares } from './Placement.js';
 
@@ -36,10 +37,10 @@ const onCpu = { gpu: 0, cpu: 1, disk: 0 };
 
 /** What a block may be made of. */
 export const BLOCK_BOUNDS = {
-  batchSize: z.int().min(1).max(4096),
-  batches: z.int().min(1).max(256),
-  threads: z.int().min(1).max(1024),
-  tokensPerSquare: z.int().min(1).max(65_536),
+  batchSize: z.int().min(1).max(BLOCK_LIMITS.batchSize),
+  batches: z.int().min(1).max(BLOCK_LIMITS.batches),
+  threads: z.int().min(1).max(BLOCK_LIMITS.threads),
+  tokensPerSquare: z.int().min(1).max(BLOCK_LIMITS.tokensPerSquare),
 };
 
 const policySchema = z.strictObject({

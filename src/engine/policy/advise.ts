@@ -1,3 +1,4 @@
+import { computeAtSpeed } from './atSpeed.js';
 import { choosePolicy } from './choosePolicy.js';
 import type { HardwareProfile } from './HardwareProfile.js';
 import type { Policy } from './Policy.js';
@@ -17,6 +18,7 @@ export interface Advice {
 
 /** A gain under 2% is not worth a word. */
 const WORTH = 1.02;
+const TWICE = { fewRows: 2, manyRows: 2 };
 
 /**
  * What would lift a plan, the most first: twice as much of each memory (planned anew, blocks of the same kind), each link and processor twice as fast
@@ -76,12 +78,6 @@ function bestOf(request: PlanRequest): number {
 function fasterProcessor(hardware: HardwareProfile, which: 'gpu' | 'cpu'): HardwareProfile {
   const on = hardware[which];
   if (on === undefined) return hardware;
-  return {
-    ...hardware,
-    [which]: {
-      ...on,
-      matmul: on.matmul.map((point) => ({ ...point, flopsPerSecond: point.flopsPerSecond * 2 })),
-      attention: { prefillFlopsPerSecond: on.attention.prefillFlopsPerSecond * 2, decodeBytesPerSecond: on.attention.decodeBytesPerSecond * 2 },
-    },
-  };
+  const { oneThread } = on;
+  return { ...hardware, [which]: { ...on, ...computeAtSpeed(on, TWICE), ...(oneThread && { oneThread: { ...oneThread, ...computeAtSpeed(oneThread, TWICE) } }) } };
 }

@@ -32,7 +32,7 @@ export function atSpeed(profile: HardwareProfile, speed: MachineSpeed): Hardware
     ...(diskRequests && { diskRequests: diskRequests.map((each) => ({ ...each, bytesPerSecond: each.bytesPerSecond * disk })) }),
     cpu: {
       ...cpu,
-      ...scaled(cpu, speed),
+      ...computeAtSpeed(cpu, speed),
       memoryBytesPerSecond: cpu.memoryBytesPerSecond * speed.memory,
       ...(cpu.memoryCopyBytesPerSecond !== undefined && { memoryCopyBytesPerSecond: cpu.memoryCopyBytesPerSecond * speed.memory }),
       quantiseValuesPerSecond: cpu.quantiseValuesPerSecond * speed.manyRows,
@@ -41,13 +41,14 @@ export function atSpeed(profile: HardwareProfile, speed: MachineSpeed): Hardware
       sampleLogitsPerSecond: cpu.sampleLogitsPerSecond * speed.manyRows,
       ...(cpu.sampleTopPLogitsPerSecond !== undefined && { sampleTopPLogitsPerSecond: cpu.sampleTopPLogitsPerSecond * speed.manyRows }),
       taskSeconds: cpu.taskSeconds / speed.manyRows,
-      ...(cpu.oneThread && { oneThread: { ...cpu.oneThread, ...scaled(cpu.oneThread, speed) } }),
-      ...(cpu.otherInstructionSets && { otherInstructionSets: cpu.otherInstructionSets.map((each) => ({ ...each, ...scaled(each, speed) })) }),
+      ...(cpu.oneThread && { oneThread: { ...cpu.oneThread, ...computeAtSpeed(cpu.oneThread, speed) } }),
+      ...(cpu.otherInstructionSets && { otherInstructionSets: cpu.otherInstructionSets.map((each) => ({ ...each, ...computeAtSpeed(each, speed) })) }),
     },
   };
 }
 
-function scaled({ matmul, attention }: Pick<ComputeProfile | OtherCompute, 'matmul' | 'attention'>, { fewRows, manyRows }: MachineSpeed): Pick<ComputeProfile, 'matmul' | 'attention'> {
+/** The figures of products and attention by the two speeds of products. */
+export function computeAtSpeed({ matmul, attention }: Pick<ComputeProfile | OtherCompute, 'matmul' | 'attention'>, { fewRows, manyRows }: Pick<MachineSpeed, 'fewRows' | 'manyRows'>): Pick<ComputeProfile, 'matmul' | 'attention'> {
   return {
     matmul: matmul.map((point) => {
       const part = Math.min(1, Math.max(0, Math.log(point.tokens / SPEED_TOKENS.fewRows) / Math.log(SPEED_TOKENS.manyRows / SPEED_TOKENS.fewRows)));

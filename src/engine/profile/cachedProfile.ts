@@ -8,12 +8,13 @@ import { SpillwayError } from '../../errors/SpillwayError.js';
 import { readJsonObject } from '../../model/files/readJson.js';
 import { replaceFile } from '../../model/files/replaceFile.js';
 import { userCacheFolder } from '../../model/pull/cacheFolder.js';
+import { defaultDiskFolder } from '../defaultDiskFolder.js';
 import { parseHardware, type HardwareProfile } from '../policy/HardwareProfile.js';
 import { correctionsOf } from '../policy/corrections/learn.js';
 import { checkSameMachine, type MachineIdentity } from '../policy/machineMatch.js';
 import { correctionsPath, readCorrections } from './correctionsFile.js';
 import { freeMemory } from './freeMemory.js';
-import { checkProfileOptions, defaultDiskFolder, diskBytesOf, gpuOf, identityOfGpu, profileMachine, type ProfileOptions } from './profileMachine.js';
+import { checkProfileOptions, diskBytesOf, gpuOf, identityOfGpu, profileMachine, type ProfileOptions } from './profileMachine.js';
 
 const MOST_BYTES = 2 ** 20;
 /** The key leaves out what the memory varies by from one boot to the next; `checkSameMachine` looks at it. */

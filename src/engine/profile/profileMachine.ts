@@ -1,14 +1,15 @@
-import { join } from 'node:path';
-import { checkFunction, checkNumber, checkSignal, checkText, checkWhole } from '../../arguments/checks.js';
-import { checkObject } from '../../arguments/objectArgument.js';
+import { checkMembers, type Check } from '../../arguments/checkMembers.js';
+import { checkFunction, checkSignal } from '../../arguments/checks.js';
+import { number, size, text, whole } from '../../arguments/memberChecks.js';
 import type { Addon, MachineFacts, MachineFigures } from '../../bindings/Addon.js';
 import type { GpuFacts } from '../../bindings/Gpu.js';
 import { loadAddon } from '../../bindings/loadAddon.js';
 import { stoppable } from '../../bindings/stoppable.js';
 import { UsageError } from '../../errors/UsageError.js';
-import { userCacheFolder } from '../../model/pull/cacheFolder.js';
-import { formatBytes, parseBytes, type Size } from '../../units.js';
+import { formatBytes, parseBytes, parseBytesOrNone, type Size } from '../../units.js';
+import { defaultDiskFolder } from '../defaultDiskFolder.js';
 import { gpuBytes, requireGpu } from '../gpuBudget.js';
+import { BLOCK_LIMITS } from '../policy/blockLimits.js';
 import { parseHardware, type HardwareProfile } from '../policy/HardwareProfile.js';
 import { PAGE_TOKENS } from '../reserves.js';
 import { freeMemory } from './freeMemory.js';
@@ -50,13 +51,6 @@ const LEAST_GPU_BYTES = 64 * 2 ** 20;
 /** The addon takes no more (native/profile/gpu/GpuBench.cpp). */
 const MOST_GPU_BYTES = 2 ** 30;
 
-const MOST_THREADS = 1024;
-
-/** Where runs keep repacked models and spill files unless told otherwise. */
-export function defaultDiskFolder(): string {
-  return join(userCacheFolder(), 'repacked');
-}
-
 /**
  * Measures this machine, on a thread beside JavaScript's: memory, disk, matrix products, attention, quantising, sampling and the cost of a task, with
  * the engine's own kernels, threads and files, each as a median with its spread. It takes about eight seconds. A disk that cannot be measured (full,
@@ -74,7 +68,7 @@ export async function profileMachine(options: ProfileOptions = {}): Promise<Hard
   const { disk = defaultDiskFolder(), budget = 1, signal, onProgress } = options;
   const addon = loadAddon();
   const machine = addon.machine();
-  const threads = options.threads ?? Math.min(machine.processors, MOST_THREADS);
+  const threads = options.threads ?? Math.min(machine.processors, BLOCK_LIMITS.threads);
   const diskBytes = diskBytesOf(options.diskBytes);
   const gpu = gpuOf(options.gpuMemory, machine);
   const figures = await measure(
@@ -92,16 +86,25 @@ export async function profileMachine(options: ProfileOptions = {}): Promise<Hard
   return parseHardware(hardwareOf(figures, { ...identityOf(machine), ...(gpu && identityOfGpu(gpu.facts)) }, free), 'the profile of this machine');
 }
 
+const CHECKS: Readonly<Record<keyof ProfileOptions, Check>> = {
+  disk: text('a path'),
+  diskBytes: (_, value) => {
+    diskBytesOf(value as Size);
+  },
+  gpuMemory: (_, value) => {
+    gpuBytes(value as Size);
+  },
+  threads: whole(1, BLOCK_LIMITS.threads),
+  memory: size,
+  budget: number((value) => value > 0 && value <= 100, 'a number above 0, at most 100'),
+  signal: checkSignal,
+  onProgress: checkFunction,
+  onNote: checkFunction,
+};
+
 /** @throws UsageError for what is no option, of another type or out of range */
 export function checkProfileOptions(options: ProfileOptions): void {
-  checkObject('options', options, ['disk', 'diskBytes', 'gpuMemory', 'threads', 'memory', 'budget', 'signal', 'onProgress', 'onNote']);
-  const { disk, threads, budget, signal, onProgress, onNote } = options;
-  if (disk !== undefined) checkText('disk', disk, 'a path');
-  if (threads !== undefined) checkWhole('threads', threads, 1, MOST_THREADS);
-  if (budget !== undefined) checkNumber('budget', budget, (value) => value > 0 && value <= 100, 'a number above 0, at most 100');
-  checkSignal('signal', signal);
-  checkFunction('onProgress', onProgress);
-  checkFunction('onNote', onNote);
+  checkMembers('options', options, CHECKS);
 }
 
 /** The GPU that is to be measured, and how much of its memory runs may use; undefined: none. @throws UsageError */
@@ -126,8 +129,7 @@ export function identityOf({ processorName, processors, memoryBytes, instruction
 /** Checks the option, and fills in its default. @throws UsageError */
 export function diskBytesOf(size: Size | undefined): number {
   if (size === undefined) return DISK_BYTES;
-  if (/^\s*0\s*$/.test(String(size))) return 0;
-  const bytes = parseBytes(size, 'diskBytes');
+  const bytes = parseBytesOrNone(size, 'diskBytes');
   if (bytes > MOST_DISK_BYTES) throw new UsageError(`diskBytes: found ${String(size)}, expected at most 1GiB`);
   return bytes;
 }

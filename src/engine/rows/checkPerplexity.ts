@@ -1,6 +1,7 @@
 import { checkMembers, type Check } from '../../arguments/checkMembers.js';
-import { checkSignal, checkWhole } from '../../arguments/checks.js';
+import { checkSignal } from '../../arguments/checks.js';
 import { found } from '../../arguments/found.js';
+import { whole } from '../../arguments/memberChecks.js';
 import { UsageError } from '../../errors/UsageError.js';
 import { checkedTokens, type RowLimits } from './prepareRow.js';
 
@@ -14,13 +15,10 @@ export interface PerplexityOptions {
   readonly signal?: AbortSignal;
 }
 
-const whole = (least: number): Check => (name, value) => {
-  checkWhole(name, value, least);
-};
 const CHECKS: Readonly<Record<keyof PerplexityOptions, Check>> = { window: whole(2), promptTokens: whole(1), signal: checkSignal };
 
 /** @throws UsageError for what is no text, for options out of range, and where nothing would be scored; RowError for a token that the model does not have */
-export function checkPerplexity(tokens: unknown, options: unknown, { contextTokens, vocabularySize }: RowLimits): PerplexityOptions {
+export function checkPerplexity(tokens: unknown, options: unknown, { contextTokens, vocabularySize }: RowLimits): PerplexityOptions & { readonly promptTokens: number } {
   if (!Array.isArray(tokens)) throw new UsageError(`tokens: found ${found(tokens)}, expected an array of token ids`);
   checkMembers('options', options, CHECKS);
   const { window, promptTokens = 1, ...more } = options as Partial<PerplexityOptions>;

@@ -1,10 +1,11 @@
 import { checkMembers, type Check } from '../../arguments/checkMembers.js';
-import { checkBoolean, checkFunction, checkOneOf, checkSignal, checkWhole } from '../../arguments/checks.js';
+import { checkBoolean, checkFunction, checkSignal } from '../../arguments/checks.js';
 import { found } from '../../arguments/found.js';
+import { oneOf, whole } from '../../arguments/memberChecks.js';
+import { membersOf } from '../../arguments/membersOf.js';
 import { RowError } from '../../errors/RowError.js';
 import { UsageError } from '../../errors/UsageError.js';
 import type { SamplingOptions } from '../../Row.js';
-import type { Schedule } from '../schedules/Schedule.js';
 import { checkPeers } from '../stages/checkPeers.js';
 import type { FollowOptions, RunOptions } from './Generation.js';
 import { checkSampling } from './prepareRow.js';
@@ -24,9 +25,7 @@ const SAMPLING_CHECKS: Readonly<Record<keyof SamplingOptions, Check>> = {
 
 const FOLLOW_CHECKS: Readonly<Record<keyof FollowOptions, Check>> = {
   pipeline: checkFunction,
-  window: (name, value) => {
-    checkWhole(name, value, 1);
-  },
+  window: whole(1),
   signal: checkSignal,
   onProgress: checkFunction,
   onStats: checkFunction,
@@ -37,13 +36,9 @@ const RUN_CHECKS: Readonly<Record<keyof RunOptions, Check>> = {
   ...SAMPLING_CHECKS,
   ...FOLLOW_CHECKS,
   ignoreEos: checkBoolean,
-  logprobs: (name, value) => {
-    checkWhole(name, value, 0);
-  },
+  logprobs: whole(0),
   escapeSpecialTokens: checkBoolean,
-  order: (name, value) => {
-    checkOneOf(name, value, ['input', 'completion']);
-  },
+  order: oneOf('input', 'completion'),
   schedule: checkSchedule,
   peers: (_name, value) => {
     checkPeers(value);
@@ -63,7 +58,7 @@ export function checkFollowOptions(options: unknown): void {
 }
 
 function checkSchedule(name: string, value: unknown): void {
-  const { start, free, next } = (typeof value === 'object' && value !== null ? value : {}) as Partial<Schedule>;
+  const { start, free, next } = membersOf(value);
   if ([start, free, next].every((each) => typeof each === 'function')) return;
   throw new UsageError(`${name}: found ${found(value)}, expected a Schedule, such as rowByRow(), zigZagBlock() or diagonalBlock() returns`);
 }

@@ -1,4 +1,5 @@
 import { found } from '../../arguments/found.js';
+import { membersOf } from '../../arguments/membersOf.js';
 import { RowError } from '../../errors/RowError.js';
 import type { Tokenizer } from '../../model/Tokenizer.js';
 import type { GenerateOptions, Row, SamplingOptions } from '../../Row.js';
@@ -98,17 +99,17 @@ function promptTokens(row: Row, options: GenerateOptions, tokenizer: Tokenizer, 
   return checkedTokens(tokens, limits.vocabularySize);
 }
 
-/** @throws RowError */
+/** A copy that nobody can change any more: a row waits for its turn, and its giver may fill the same array again. @throws RowError */
 export function checkedTokens(tokens: unknown, vocabularySize: number): readonly number[] {
   return readable(() => {
     if (!Array.isArray(tokens)) throw new RowError('invalid-row', `tokens: found ${found(tokens)}, expected an array of token ids`);
     if (tokens.length === 0) throw new RowError('empty-prompt', 'tokens: found an empty array, expected at least one token id');
-    for (const token of tokens as unknown[]) {
+    return Array.from(tokens as unknown[], (token) => {
       if (typeof token !== 'number' || !Number.isInteger(token) || token < 0 || token >= vocabularySize) {
         throw new RowError('token-out-of-range', `tokens: found ${found(token)}, expected ids from 0 to ${vocabularySize - 1}`);
       }
-    }
-    return tokens as number[];
+      return token;
+    });
   });
 }
 
@@ -118,7 +119,7 @@ function checkedMessages(messages: unknown): { role: string; content: string }[]
       throw new RowError('invalid-row', `messages: found ${found(messages)}, expected an array of at least one {role, content}`);
     }
     return [...(messages as unknown[])].map((message, index) => {
-      const { role, content } = (typeof message === 'object' && message !== null ? message : {}) as Record<string, unknown>;
+      const { role, content } = membersOf(message);
       if (typeof role !== 'string' || typeof content !== 'string') {
         throw new RowError('invalid-row', `messages[${index}]: found ${found(message)}, expected {role, content} with strings`);
       }

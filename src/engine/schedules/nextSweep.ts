@@ -1,7 +1,8 @@
 import { found } from '../../arguments/found.js';
+import { membersOf } from '../../arguments/membersOf.js';
 import { ScheduleError } from '../../errors/ScheduleError.js';
 import type { Observed, Schedule } from './Schedule.js';
-import type { RowRange, Square } from './Square.js';
+import type { Square } from './Square.js';
 
 /**
  * Asks a schedule for its next sweep, and sees to it that what comes is made of squares: a schedule may be anybody's. Whether they are the right ones is
@@ -11,15 +12,15 @@ import type { RowRange, Square } from './Square.js';
  */
 export function nextSweep<State>(schedule: Schedule<State>, state: State, observed: Observed): { readonly state: State; readonly squares: Iterable<Square> } {
   const sweep: unknown = schedule.next(state, observed);
-  const { squares } = (isObject(sweep) ? sweep : {}) as { readonly squares?: unknown };
+  const { state: after, squares } = membersOf(sweep);
   if (!isIterable(squares)) throw malformed(schedule, `returned ${found(sweep)}, expected { state, squares } with an iterable of squares`);
-  return { state: (sweep as { readonly state: State }).state, squares: checked(schedule, squares) };
+  return { state: after as State, squares: checked(schedule, squares) };
 }
 
 function* checked(schedule: Schedule, squares: Iterable<unknown>): Generator<Square, void, undefined> {
   let judged: unknown; // squares of one batch share their ranges
   for (const square of squares) {
-    const { pass, layer, slot, rows } = (isObject(square) ? square : {}) as Partial<Record<keyof Square, unknown>>;
+    const { pass, layer, slot, rows } = membersOf(square);
     if (!areWhole(pass, layer, slot) || !Array.isArray(rows)) throw malformed(schedule, `has a square that is ${found(square)}, expected { pass, layer, slot, rows }: whole numbers, and an array of ranges`);
     if (rows !== judged) {
       const wrong = rows.findIndex((range) => !isRange(range));
@@ -34,16 +35,12 @@ function malformed({ name }: Schedule, what: string): ScheduleError {
   return new ScheduleError('complete', `${name}: next ${what}`);
 }
 
-function isObject(value: unknown): value is object {
-  return typeof value === 'object' && value !== null;
-}
-
 function isIterable(value: unknown): value is Iterable<unknown> {
   return typeof (value as Partial<Iterable<unknown>> | null | undefined)?.[Symbol.iterator] === 'function';
 }
 
 function isRange(value: unknown): boolean {
-  const { row, firstPosition, tokens } = (isObject(value) ? value : {}) as Partial<Record<keyof RowRange, unknown>>;
+  const { row, firstPosition, tokens } = membersOf(value);
   return areWhole(row, firstPosition, tokens);
 }
 

@@ -1,4 +1,6 @@
+import { isObject } from '../../arguments/isObject.js';
 import { ModelFileError } from '../../errors/ModelFileError.js';
+import { describeValue } from '../files/describeValue.js';
 
 /** Inclusive bounds of a number. Nothing that a file says is used before it is inside them. */
 export interface Bounds {
@@ -38,11 +40,10 @@ export class Fields {
 
   /** The fields of a parsed JSON object. Only its own properties count: `__proto__` and `constructor` find nothing inherited. */
   static ofObject(file: string, value: unknown, where = ''): Fields {
-    if (typeof value !== 'object' || value === null || Array.isArray(value) || ArrayBuffer.isView(value)) {
+    if (!isObject(value) || ArrayBuffer.isView(value)) {
       throw new ModelFileError(file, where || 'configuration', describeValue(value), 'a JSON object');
     }
-    const object = value as Record<string, unknown>;
-    return new Fields(file, where && `${where}.`, (key) => (Object.hasOwn(object, key) ? object[key] : undefined));
+    return new Fields(file, where && `${where}.`, (key) => (Object.hasOwn(value, key) ? value[key] : undefined));
   }
 
   /** The metadata of a GGUF file whose keys start with `prefix`. */
@@ -135,16 +136,4 @@ export class Fields {
       ? value
       : this.refuse(key, `${kind} from ${bounds.min} to ${bounds.max}`, value);
   }
-}
-
-/** A value in words, short whatever it is. */
-export function describeValue(value: unknown): string {
-  if (value === undefined) return 'nothing';
-  if (typeof value === 'string') return JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value);
-  if (Array.isArray(value) || ArrayBuffer.isView(value)) {
-    const entries = value as unknown as ArrayLike<unknown>;
-    return `an array of ${entries.length}`;
-  }
-  if (typeof value === 'object' && value !== null) return 'an object';
-  return value === null || typeof value === 'number' || typeof value === 'bigint' || typeof value === 'boolean' ? String(value) : `a ${typeof value}`;
 }

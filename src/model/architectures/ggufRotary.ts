@@ -1,7 +1,8 @@
 import { ModelFileError } from '../../errors/ModelFileError.js';
 import type { RotaryTable } from '../DecoderSpec.js';
 import type { GgufModel } from './Family.js';
-import { describeValue, LIMITS } from './Fields.js';
+import { describeValue } from '../files/describeValue.js';
+import { LIMITS } from './Fields.js';
 import { defaultFrequencies, dividedTable, linearTable, longRopeTable, yarnContext, yarnMagnitude, yarnTable } from './rotaryFrequencies.js';
 
 const MAGNITUDE = { min: 0, max: 1e3 };

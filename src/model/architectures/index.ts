@@ -14,7 +14,8 @@ import { phi3 } from './families/phi3.js';
 import { qwen2 } from './families/qwen2.js';
 import { qwen3 } from './families/qwen3.js';
 import type { Description, Family } from './Family.js';
-import { describeValue, Fields } from './Fields.js';
+import { describeValue } from '../files/describeValue.js';
+import { Fields } from './Fields.js';
 import { checkDecoder } from './specs.js';
 import { TensorIndex } from './TensorIndex.js';
 

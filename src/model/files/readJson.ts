@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer';
+import { isObject } from '../../arguments/isObject.js';
 import { ModelFileError } from '../../errors/ModelFileError.js';
 import { formatBytes } from '../../units.js';
 import { HEADER_LIMITS } from './limits.js';
@@ -20,7 +21,7 @@ export async function readJsonObject(path: string, maxBytes: number): Promise<Js
       cause: error,
     });
   }
-  if (!isJsonObject(value)) throw new ModelFileError(path, 'file', `JSON that is ${describeJson(value)}`, 'a JSON object');
+  if (!isObject(value)) throw new ModelFileError(path, 'file', `JSON that is ${describeJson(value)}`, 'a JSON object');
   return value;
 }
 
@@ -36,10 +37,6 @@ export async function readText(path: string, maxBytes: number, check?: (path: st
   check?.(path, bytes);
   const hasMark = bytes.length >= 3 && bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
   return bytes.toString('utf8', hasMark ? 3 : 0);
-}
-
-export function isJsonObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** A JSON value in words, for error messages. */

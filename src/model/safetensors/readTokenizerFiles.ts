@@ -1,8 +1,9 @@
 import { join } from 'node:path';
+import { isObject } from '../../arguments/isObject.js';
 import { ModelFileError } from '../../errors/ModelFileError.js';
 import type { TokenizerSource } from '../ModelSource.js';
 import { HEADER_LIMITS } from '../files/limits.js';
-import { describeJson, isJsonObject, readJsonObject, readText } from '../files/readJson.js';
+import { describeJson, readJsonObject, readText } from '../files/readJson.js';
 import type { JsonObject } from '../files/readJson.js';
 
 /**
@@ -52,7 +53,7 @@ async function readChatTemplate(folder: string, present: ReadonlySet<string>): P
 /** `eos_token_id`: absent, null, an id or a list of ids. Models made of several keep theirs under `text_config`. */
 function endTokensOf(path: string, config: JsonObject): number[] {
   const text = config['text_config'];
-  const value = config['eos_token_id'] ?? (isJsonObject(text) ? text['eos_token_id'] : undefined) ?? [];
+  const value = config['eos_token_id'] ?? (isObject(text) ? text['eos_token_id'] : undefined) ?? [];
   const ids: readonly unknown[] = Array.isArray(value) ? value : [value];
   return ids.map((id) => {
     if (typeof id !== 'number' || !Number.isInteger(id) || id < 0 || id >= 2 ** 31) {

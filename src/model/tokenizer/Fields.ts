@@ -1,20 +1,12 @@
+import { isObject } from '../../arguments/isObject.js';
 import { ModelFileError } from '../../errors/ModelFileError.js';
+import { describeValue } from '../files/describeValue.js';
 
 /** The largest token id that is believed; it bounds the tables that are indexed by id, whatever a file says. */
 export const MAX_TOKEN_ID = 2 ** 22 - 1;
 
 /** A JSON object as parsed: nothing about its members is known yet. */
 export type JsonObject = Readonly<Record<string, unknown>>;
-
-/** Says what a value is, in a few words, for error messages. */
-export function describe(value: unknown): string {
-  if (value === undefined) return 'nothing';
-  if (value === null) return 'null';
-  if (Array.isArray(value)) return `a list of ${value.length}`;
-  if (typeof value === 'string') return JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value);
-  if (typeof value === 'number' || typeof value === 'boolean' || typeof value === 'bigint') return String(value);
-  return `a value of type ${typeof value}`;
-}
 
 /** Reads members of untrusted JSON or metadata; each failure names the file, the field, what was found and what was expected. */
 export class Fields {
@@ -25,12 +17,12 @@ export class Fields {
   }
 
   object(field: string, value: unknown): JsonObject {
-    if (typeof value !== 'object' || value === null || Array.isArray(value)) this.refuse(field, describe(value), 'an object');
-    return value as JsonObject;
+    if (!isObject(value)) this.refuse(field, describeValue(value), 'an object');
+    return value;
   }
 
   array(field: string, value: unknown): readonly unknown[] {
-    if (!Array.isArray(value)) this.refuse(field, describe(value), 'a list');
+    if (!Array.isArray(value)) this.refuse(field, describeValue(value), 'a list');
     return value as readonly unknown[];
   }
 
@@ -41,20 +33,20 @@ export class Fields {
     }
     const list = this.array(field, value);
     list.forEach((item, i) => {
-      if (typeof item !== 'number') this.refuse(`${field}[${i}]`, describe(item), 'a number');
+      if (typeof item !== 'number') this.refuse(`${field}[${i}]`, describeValue(item), 'a number');
     });
     return list as readonly number[];
   }
 
   string(field: string, value: unknown): string {
-    if (typeof value !== 'string') this.refuse(field, describe(value), 'text');
+    if (typeof value !== 'string') this.refuse(field, describeValue(value), 'text');
     return value;
   }
 
   /** A flag; absent or null means `otherwise`. */
   flag(field: string, value: unknown, otherwise: boolean): boolean {
     if (value === undefined || value === null) return otherwise;
-    if (typeof value !== 'boolean') this.refuse(field, describe(value), 'true or false');
+    if (typeof value !== 'boolean') this.refuse(field, describeValue(value), 'true or false');
     return value;
   }
 
@@ -65,7 +57,7 @@ export class Fields {
 
   tokenId(field: string, value: unknown): number {
     if (typeof value !== 'number' || !Number.isInteger(value) || value < 0 || value > MAX_TOKEN_ID) {
-      this.refuse(field, describe(value), `a token id from 0 to ${MAX_TOKEN_ID}`);
+      this.refuse(field, describeValue(value), `a token id from 0 to ${MAX_TOKEN_ID}`);
     }
     return value;
   }

@@ -1,5 +1,6 @@
 import { compilePattern } from './compilePattern.js';
-import { describe, type Fields } from './Fields.js';
+import { describeValue } from '../files/describeValue.js';
+import type { Fields } from './Fields.js';
 import { PrecompiledNormalizer } from './tokenizersLibrary.js';
 
 export interface Normalizer {
@@ -94,7 +95,7 @@ function collect(fields: Fields, field: string, value: unknown, steps: ((text: s
       );
       return true;
     default:
-      return fields.refuse(`${field}.type`, describe(config.type), KNOWN);
+      return fields.refuse(`${field}.type`, describeValue(config.type), KNOWN);
   }
 }
 

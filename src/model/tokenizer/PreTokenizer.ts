@@ -1,6 +1,7 @@
 import { toByteLevel } from './byteLevel.js';
 import { compilePattern, type Pattern } from './compilePattern.js';
-import { describe, type Fields, type JsonObject } from './Fields.js';
+import { describeValue } from '../files/describeValue.js';
+import type { Fields, JsonObject } from './Fields.js';
 import { GPT2 } from './patterns.js';
 import { split, type SplitBehavior } from './split.js';
 
@@ -103,7 +104,7 @@ function collect(fields: Fields, field: string, value: unknown, steps: Step[], d
       cut(compilePattern(fields, `${field}.delimiter`, { String: config.delimiter }), 'Removed');
       return true;
     default:
-      return fields.refuse(`${field}.type`, describe(config.type), KNOWN);
+      return fields.refuse(`${field}.type`, describeValue(config.type), KNOWN);
   }
 }
 
@@ -112,7 +113,7 @@ const PUNCTUATION: Pattern = { regex: /[\p{P}!-/:-@[-`{-~]/gu, linear: true };
 
 function metaspace(fields: Fields, field: string, config: JsonObject, steps: Step[]): void {
   const replacement = fields.optionalString(`${field}.replacement`, config.replacement) ?? '▁';
-  if (Array.from(replacement).length !== 1) fields.refuse(`${field}.replacement`, describe(replacement), 'one character');
+  if (Array.from(replacement).length !== 1) fields.refuse(`${field}.replacement`, describeValue(replacement), 'one character');
   const scheme = prependScheme(fields, field, config);
   steps.push((piece, first) => {
     const text = piece.replaceAll(' ', replacement);
@@ -128,12 +129,12 @@ function metaspace(fields: Fields, field: string, config: JsonObject, steps: Ste
 export function prependScheme(fields: Fields, field: string, config: JsonObject): 'always' | 'first' | 'never' {
   const scheme = config.prepend_scheme ?? (config.add_prefix_space === false ? 'never' : 'always');
   if (scheme !== 'always' && scheme !== 'first' && scheme !== 'never') {
-    fields.refuse(`${field}.prepend_scheme`, describe(scheme), 'always, first or never');
+    fields.refuse(`${field}.prepend_scheme`, describeValue(scheme), 'always, first or never');
   }
   return scheme;
 }
 
 function behavior(fields: Fields, field: string, value: unknown): SplitBehavior {
   const known = BEHAVIORS.find((name) => name === value);
-  return known ?? fields.refuse(`${field}.behavior`, describe(value), `one of ${BEHAVIORS.join(', ')}`);
+  return known ?? fields.refuse(`${field}.behavior`, describeValue(value), `one of ${BEHAVIORS.join(', ')}`);
 }

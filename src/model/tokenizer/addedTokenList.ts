@@ -1,5 +1,6 @@
 import type { AddedToken } from './AddedTokens.js';
-import { describe, MAX_TOKEN_ID, type Fields, type JsonObject } from './Fields.js';
+import { describeValue } from '../files/describeValue.js';
+import { MAX_TOKEN_ID, type Fields, type JsonObject } from './Fields.js';
 
 /** The names under which tokenizer_config.json declares special tokens. */
 const SPECIAL_NAMES = ['bos_token', 'eos_token', 'unk_token', 'sep_token', 'pad_token', 'cls_token', 'mask_token'] as const;
@@ -45,7 +46,7 @@ export function readAddedTokens(fields: Fields, list: unknown, config: JsonObjec
   }
   if (config.added_tokens_decoder !== undefined && config.added_tokens_decoder !== null) {
     for (const [key, item] of Object.entries(fields.object('tokenizer_config.json added_tokens_decoder', config.added_tokens_decoder))) {
-      const id = /^\d{1,7}$/.test(key) ? Number(key) : fields.refuse('tokenizer_config.json added_tokens_decoder', describe(key), `an id up to ${MAX_TOKEN_ID}`);
+      const id = /^\d{1,7}$/.test(key) ? Number(key) : fields.refuse('tokenizer_config.json added_tokens_decoder', describeValue(key), `an id up to ${MAX_TOKEN_ID}`);
       add(readAddedToken(fields, `tokenizer_config.json added_tokens_decoder.${key}`, item, id));
     }
   }
@@ -63,7 +64,7 @@ export function readAddedTokens(fields: Fields, list: unknown, config: JsonObjec
   const owner = new Map<number, string>();
   for (const { id, content } of byContent.values()) {
     const other = owner.get(id);
-    if (other !== undefined) fields.refuse('added_tokens', `id ${id} for both ${describe(other)} and ${describe(content)}`, 'one text an id');
+    if (other !== undefined) fields.refuse('added_tokens', `id ${id} for both ${describeValue(other)} and ${describeValue(content)}`, 'one text an id');
     owner.set(id, content);
   }
   return [...byContent.values()];

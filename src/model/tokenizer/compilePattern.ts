@@ -1,4 +1,5 @@
-import { describe, type Fields } from './Fields.js';
+import { describeValue } from '../files/describeValue.js';
+import type { Fields } from './Fields.js';
 import { LINEAR_PATTERNS } from './patterns.js';
 import { SplitPreTokenizer } from './tokenizersLibrary.js';
 
@@ -21,14 +22,14 @@ export function compilePattern(fields: Fields, field: string, value: unknown): P
     return { regex: new RegExp(literal.replace(/[\\^$.*+?()[\]{}|/-]/g, (c) => `\\u{${(c.codePointAt(0) ?? 0).toString(16)}}`), 'gu'), linear: true };
   }
   const source = pattern.Regex;
-  if (typeof source !== 'string') fields.refuse(field, describe(source ?? literal), 'a text under String or Regex');
+  if (typeof source !== 'string') fields.refuse(field, describeValue(source ?? literal), 'a text under String or Regex');
   if (source.length > LONGEST_PATTERN) fields.refuse(field, `${source.length} characters`, `at most ${LONGEST_PATTERN}`);
   let regex: RegExp | null;
   try {
     regex = new SplitPreTokenizer({ type: 'Split', pattern: { Regex: source }, behavior: 'Isolated', invert: false }).pattern;
   } catch (error) {
-    fields.refuse(field, describe(source), 'a regular expression that JavaScript can run', error);
+    fields.refuse(field, describeValue(source), 'a regular expression that JavaScript can run', error);
   }
-  if (regex === null) fields.refuse(field, describe(source), 'a regular expression');
+  if (regex === null) fields.refuse(field, describeValue(source), 'a regular expression');
   return { regex, linear: LINEAR_PATTERNS.has(source) };
 }

@@ -1,6 +1,7 @@
 import { fromByteLevel } from './byteLevel.js';
 import { compilePattern } from './compilePattern.js';
-import { describe, type Fields } from './Fields.js';
+import { describeValue } from '../files/describeValue.js';
+import type { Fields } from './Fields.js';
 import { prependScheme } from './PreTokenizer.js';
 
 /** Text of one token on its way through the decoder; `verbatim` marks added tokens, whose text is not in any alphabet. */
@@ -70,12 +71,12 @@ function collect(fields: Fields, field: string, value: unknown, out: (() => Deco
       return;
     }
     default:
-      fields.refuse(`${field}.type`, describe(config.type), KNOWN);
+      fields.refuse(`${field}.type`, describeValue(config.type), KNOWN);
   }
 }
 
 function count(fields: Fields, field: string, value: unknown): number {
-  if (typeof value !== 'number' || !Number.isInteger(value) || value < 0 || value > 1000) fields.refuse(field, describe(value), 'a count up to 1000');
+  if (typeof value !== 'number' || !Number.isInteger(value) || value < 0 || value > 1000) fields.refuse(field, describeValue(value), 'a count up to 1000');
   return value;
 }
 

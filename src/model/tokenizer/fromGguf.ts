@@ -4,7 +4,8 @@ import { BpeModel } from './BpeModel.js';
 import { CachedModel } from './CachedModel.js';
 import { ChatTemplate } from './ChatTemplate.js';
 import { createDecoder } from './decoders.js';
-import { describe, Fields, MAX_TOKEN_ID } from './Fields.js';
+import { describeValue } from '../files/describeValue.js';
+import { Fields, MAX_TOKEN_ID } from './Fields.js';
 import { withAlphabet } from './fromTokenizerJson.js';
 import { GGUF_PRE_TOKENIZERS } from './ggufPreTokenizers.js';
 import { createNormalizer } from './Normalizer.js';
@@ -40,7 +41,7 @@ export function fromGguf(source: Extract<TokenizerSource, { kind: 'gguf' }>): To
   const model = get('model');
   if (model === 'gpt2') return fromByteLevel(vocabulary);
   if (model === 'llama') return fromSentencePiece(vocabulary);
-  return fields.refuse('tokenizer.ggml.model', describe(model), 'gpt2 or llama');
+  return fields.refuse('tokenizer.ggml.model', describeValue(model), 'gpt2 or llama');
 }
 
 function readTokens(metadata: ReadonlyMap<string, unknown>): Vocabulary {
@@ -65,7 +66,7 @@ function fromByteLevel(vocabulary: Vocabulary): TokenizerParts {
   const name = get('pre') ?? 'default';
   const known =
     GGUF_PRE_TOKENIZERS.get(typeof name === 'string' ? name : '') ??
-    fields.refuse('tokenizer.ggml.pre', describe(name), `one of ${[...GGUF_PRE_TOKENIZERS.keys()].join(', ')}`);
+    fields.refuse('tokenizer.ggml.pre', describeValue(name), `one of ${[...GGUF_PRE_TOKENIZERS.keys()].join(', ')}`);
   const preTokenizer = createPreTokenizer(fields, known.preTokenizer);
   const model = new BpeModel({
     // Control tokens are in the list of all tokens; text that is data must not become one as a whole piece.

@@ -5,7 +5,8 @@ import { toByteLevel } from './byteLevel.js';
 import { CachedModel } from './CachedModel.js';
 import { ChatTemplate } from './ChatTemplate.js';
 import { createDecoder } from './decoders.js';
-import { describe, Fields, type JsonObject } from './Fields.js';
+import { describeValue } from '../files/describeValue.js';
+import { Fields, type JsonObject } from './Fields.js';
 import { createNormalizer } from './Normalizer.js';
 import { readPostProcessor, type Surroundings } from './postProcessor.js';
 import { createPreTokenizer, type PreTokenizer } from './PreTokenizer.js';
@@ -71,7 +72,7 @@ function readModel(fields: Fields, config: JsonObject, preTokenizer: PreTokenize
   if (type === 'BPE') return readBpe(fields, config, preTokenizer);
   if (type === 'Unigram') return readUnigram(fields, config, preTokenizer);
   if (type === 'WordLevel') return readWordLevel(fields, config, preTokenizer);
-  return fields.refuse('model.type', describe(type), 'BPE, Unigram or WordLevel');
+  return fields.refuse('model.type', describeValue(type), 'BPE, Unigram or WordLevel');
 }
 
 function readBpe(fields: Fields, config: JsonObject, preTokenizer: PreTokenizer): ReadModel {
@@ -100,7 +101,7 @@ function readBpe(fields: Fields, config: JsonObject, preTokenizer: PreTokenizer)
 function readUnigram(fields: Fields, config: JsonObject, preTokenizer: PreTokenizer): ReadModel {
   const pieces = fields.array('model.vocab', config.vocab).map((item, id): [string, number] => {
     const [piece, score] = fields.array(`model.vocab[${id}]`, item);
-    if (typeof score !== 'number' || !Number.isFinite(score)) fields.refuse(`model.vocab[${id}]`, describe(score), 'a piece and its score');
+    if (typeof score !== 'number' || !Number.isFinite(score)) fields.refuse(`model.vocab[${id}]`, describeValue(score), 'a piece and its score');
     return [fields.string(`model.vocab[${id}]`, piece), score];
   });
   if (pieces.length === 0) fields.refuse('model.vocab', 'no tokens', 'at least one');

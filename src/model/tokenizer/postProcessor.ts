@@ -1,4 +1,5 @@
-import { describe, type Fields } from './Fields.js';
+import { describeValue } from '../files/describeValue.js';
+import type { Fields } from './Fields.js';
 
 /** Ids that a post-processor puts round every prompt. */
 export interface Surroundings {
@@ -37,7 +38,7 @@ export function readPostProcessor(fields: Fields, value: unknown, field = 'post_
     case 'TemplateProcessing':
       return template(fields, field, config.single, config.special_tokens);
     default:
-      return fields.refuse(`${field}.type`, describe(config.type), KNOWN);
+      return fields.refuse(`${field}.type`, describeValue(config.type), KNOWN);
   }
 }
 
@@ -49,15 +50,15 @@ function template(fields: Fields, field: string, single: unknown, special: unkno
     const at = `${field}.single[${i}]`;
     const entry = fields.object(at, item);
     if (entry.Sequence !== undefined) {
-      if (seen || fields.object(at, entry.Sequence).id !== 'A') fields.refuse(at, describe(item), 'the sequence A, once');
+      if (seen || fields.object(at, entry.Sequence).id !== 'A') fields.refuse(at, describeValue(item), 'the sequence A, once');
       seen = true;
       return;
     }
     const name = fields.string(`${at}.SpecialToken.id`, fields.object(at, entry.SpecialToken).id);
     const specials = fields.object(`${field}.special_tokens`, special);
     const declared = Object.hasOwn(specials, name) ? specials[name] : undefined;
-    const ids = fields.array(`${field}.special_tokens[${describe(name)}].ids`, fields.object(`${field}.special_tokens[${describe(name)}]`, declared).ids);
-    for (const id of ids) (seen ? suffix : prefix).push(fields.tokenId(`${field}.special_tokens[${describe(name)}].ids`, id));
+    const ids = fields.array(`${field}.special_tokens[${describeValue(name)}].ids`, fields.object(`${field}.special_tokens[${describeValue(name)}]`, declared).ids);
+    for (const id of ids) (seen ? suffix : prefix).push(fields.tokenId(`${field}.special_tokens[${describeValue(name)}].ids`, id));
     if (prefix.length + suffix.length > MOST_TOKENS) fields.refuse(field, 'more tokens', `at most ${MOST_TOKENS}`);
   });
   if (!seen) fields.refuse(`${field}.single`, 'no sequence A', 'the sequence A, once');

@@ -1,11 +1,12 @@
-import { describe, MAX_TOKEN_ID, type Fields } from './Fields.js';
+import { describeValue } from '../files/describeValue.js';
+import { MAX_TOKEN_ID, type Fields } from './Fields.js';
 
 /** Reads tokenizer.json's `model.vocab` of a BPE: an object from token to id. */
 export function readVocabulary(fields: Fields, value: unknown): Map<string, number> {
   const vocabulary = new Map<string, number>();
   for (const [token, id] of Object.entries(fields.object('model.vocab', value))) {
     if (typeof id !== 'number' || !Number.isInteger(id) || id < 0 || id > MAX_TOKEN_ID) {
-      fields.refuse(`model.vocab[${describe(token)}]`, describe(id), `a token id from 0 to ${MAX_TOKEN_ID}`);
+      fields.refuse(`model.vocab[${describeValue(token)}]`, describeValue(id), `a token id from 0 to ${MAX_TOKEN_ID}`);
     }
     vocabulary.set(token, id);
   }
@@ -20,7 +21,7 @@ export function invertVocabulary(fields: Fields, vocabulary: ReadonlyMap<string,
   const tokens = new Array<string | undefined>(largest + 1).fill(undefined);
   for (const [token, id] of vocabulary) {
     const other = tokens[id];
-    if (other !== undefined) fields.refuse('model.vocab', `id ${id} for both ${describe(other)} and ${describe(token)}`, 'one token an id');
+    if (other !== undefined) fields.refuse('model.vocab', `id ${id} for both ${describeValue(other)} and ${describeValue(token)}`, 'one token an id');
     tokens[id] = token;
   }
   return tokens;
@@ -32,7 +33,7 @@ export function invertVocabulary(fields: Fields, vocabulary: ReadonlyMap<string,
  */
 export function readMerges(fields: Fields, field: string, value: unknown, vocabulary: ReadonlyMap<string, number>, prefixLength: number): [number, number, number][] {
   const idOf = (token: string, i: number): number =>
-    vocabulary.get(token) ?? fields.refuse(`${field}[${i}]`, `${describe(token)}, which is no token`, 'tokens of the vocabulary');
+    vocabulary.get(token) ?? fields.refuse(`${field}[${i}]`, `${describeValue(token)}, which is no token`, 'tokens of the vocabulary');
   return fields.array(field, value).map((merge, i) => {
     let pair: readonly unknown[] | undefined;
     if (typeof merge === 'string') {
@@ -41,7 +42,7 @@ export function readMerges(fields: Fields, field: string, value: unknown, vocabu
     } else if (Array.isArray(merge)) pair = merge as unknown[];
     const [left, right] = pair ?? [];
     if (pair?.length !== 2 || typeof left !== 'string' || typeof right !== 'string' || left === '' || right === '') {
-      fields.refuse(`${field}[${i}]`, describe(merge), 'two tokens, as "a b" or ["a", "b"]');
+      fields.refuse(`${field}[${i}]`, describeValue(merge), 'two tokens, as "a b" or ["a", "b"]');
     }
     return [idOf(left, i), idOf(right, i), idOf(left + right.slice(prefixLength), i)];
   });

@@ -100,6 +100,8 @@ describe('profileMachine', () => {
     [{ threads: '2' }, 'threads: found "2", expected a whole number from 1 to 1024'],
     [{ budget: '1' }, 'budget: found "1", expected a number above 0, at most 100'],
     [{ disk: 5 }, 'disk: found 5, expected a path'],
+    [{ diskBytes: [0] }, 'diskBytes: found an array of 1, expected a size'],
+    [{ diskBytes: Object.create(null) as unknown }, 'diskBytes: found an empty object, expected a size'],
     [{ signal: 'stop' }, 'signal: found "stop", expected an AbortSignal'],
     [{ onProgress: true }, 'onProgress: found true, expected a function'],
     [{ onNote: 'note' }, 'onNote: found "note", expected a function'],

@@ -22,6 +22,13 @@ describe('prepareRow', () => {
     expect(prepare({ tokens: [26, 0] }).tokens).toEqual([26, 0]);
   });
 
+  test('a row that waits keeps its tokens, whatever becomes of the array that they were given in', () => {
+    const tokens = [26, 0];
+    const prepared = prepare({ tokens });
+    tokens[0] = 99;
+    expect(prepared.tokens).toEqual([26, 0]);
+  });
+
   test('new tokens end where the context does; the last one needs no position', () => {
     expect(prepare({ prompt: 'abcdefghij', maxNewTokens: 5 }).maxNewTokens).toBe(1);
     expect(prepare({ prompt: 'abcdefghi', maxNewTokens: 5 }).maxNewTokens).toBe(2);

@@ -1,36 +1,6 @@
+import { describe, expect, test } from '@jest/globals';
 import { checkBoolean, checkFunction, checkNumber, checkOneOf, checkSignal, checkText, checkWhole } from '../../src/arguments/checks.js';
-import { found } from '../../src/arguments/found.js';
-import { checkObject } from '../../src/arguments/objectArgument.js';
 import { UsageError } from '../../src/errors/UsageError.js';
-
-const revoked = Proxy.revocable({}, {});
-revoked.revoke();
-
-describe('found', () => {
-  test.each<[unknown, string]>([
-    ['2', '"2"'], ['a\nb', String.raw`"a\nb"`], ['x'.repeat(200), `"${'x'.repeat(80)}…"`], [2, '2'], [NaN, 'NaN'], [5n, '5n'], [undefined, 'undefined'], [null, 'null'], [true, 'true'],
-    [() => 1, 'a function'], [Symbol('s'), 'a symbol'], [[1, 2], 'an array of 2'], [{}, 'an empty object'], [{ a: 1, b: 1n }, 'an object with a, b'],
-    [{ a: 1, b: 2, c: 3, d: 4 }, 'an object with a, b, c, …'], [Object.assign(Object.create(null) as object, { a: 1n }), 'an object with a'], [revoked.proxy, 'an object'],
-  ])('%# is told in a few words', (value, text) => {
-    expect(found(value)).toBe(text);
-  });
-});
-
-describe('checkObject', () => {
-  test('takes objects with known members, and with absent ones', () => {
-    expect(() => checkObject('options', { a: 1, z: undefined }, ['a', 'b'])).not.toThrow();
-    expect(() => checkObject('options', Object.create(null))).not.toThrow();
-  });
-
-  test.each([[undefined], [null], [3], ['x'], [[]], [() => 1]])('refuses %p', (value) => {
-    expect(() => checkObject('options', value)).toThrow(/^options: found .+, expected an object$/);
-    expect(() => checkObject('options', value)).toThrow(UsageError);
-  });
-
-  test('names a member that is not known', () => {
-    expect(() => checkObject('options', { thread: 2 }, ['threads', 'model'])).toThrow('options: found the unknown "thread", expected any of threads, model');
-  });
-});
 
 describe('checks of single values', () => {
   test('pass what fits', () => {
@@ -61,5 +31,14 @@ describe('checks of single values', () => {
   ])('%# says what was found and what was expected', (check, message) => {
     expect(check).toThrow(message);
     expect(check).toThrow(UsageError);
+  });
+});
+
+describe('checkNumber', () => {
+  const check = (value: unknown) => () => checkNumber('n', value, (number) => number >= 0, 'a number of at least 0');
+
+  test('takes what is right, and nothing else', () => {
+    expect(check(0)).not.toThrow();
+    for (const [value, words] of [[-1, '-1'], [NaN, 'NaN'], ['1', '"1"'], [null, 'null']] as const) expect(check(value)).toThrow(`n: found ${words}, expected a number of at least 0`);
   });
 });

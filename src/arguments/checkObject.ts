@@ -1,5 +1,6 @@
 import { UsageError } from '../errors/UsageError.js';
 import { found } from './found.js';
+import { isObject } from './isObject.js';
 
 /**
  * Checks that an argument is an object (an array is none), and, where `known` is given, that it has no member of another name: a misspelt option would
@@ -8,8 +9,8 @@ import { found } from './found.js';
  * @throws UsageError naming the argument, what was found and what was expected
  */
 export function checkObject(name: string, value: unknown, known?: readonly string[]): asserts value is object {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new UsageError(`${name}: found ${found(value)}, expected an object`);
+  if (!isObject(value)) throw new UsageError(`${name}: found ${found(value)}, expected an object`);
   if (known === undefined) return;
-  const unknown = Object.keys(value).find((key) => !known.includes(key) && value[key as keyof typeof value] !== undefined);
+  const unknown = Object.keys(value).find((key) => !known.includes(key) && value[key] !== undefined);
   if (unknown !== undefined) throw new UsageError(`${name}: found the unknown ${found(unknown)}, expected any of ${known.join(', ')}`);
 }

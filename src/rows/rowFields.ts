@@ -1,0 +1,9 @@
+import type { SamplingOptions } from '../Row.js';
+
+/** Exactly one of them holds a row's prompt. */
+export const PROMPTS = ['prompt', 'messages', 'tokens'] as const;
+
+/** How a row's tokens are chosen, as far as a number says it. */
+export const NUMBERS = [
+  'maxNewTokens', 'temperature', 'topP', 'topK', 'minP', 'repetitionPenalty', 'seed',
+] as const satisfies readonly Exclude<keyof SamplingOptions, 'stop'>[];
