@@ -2,7 +2,7 @@
 export default {
   roots: ['<rootDir>/test'],
   testMatch: ['**/*.test.ts'],
-  testEnvironment: 'node',
+  testEnvironment: '<rootDir>/test/support/OrdinaryGlobals.js',
   extensionsToTreatAsEsm: ['.ts'],
   moduleNameMapper: {
     '^spillway$': '<rootDir>/src/index.ts',

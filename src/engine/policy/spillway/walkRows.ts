@@ -24,9 +24,7 @@ export interface SweepClass {
   readonly load: SquareLoad;
 }
 
-
-const FIELDS = ['promptTokens', 'decodeRows', 'decodeKeys', 'promptKeys', 'sampledRows', 'contextTokens'] as const;
-type Load = Record<(typeof FIELDS)[number], number>;
+type Load = { -readonly [Field in keyof SquareLoad]: number };
 
 /** Blocks of a long run that are gone through; what a further one adds is taken from the last of them. */
 const BLOCKS_WALKED = 3;
@@ -63,25 +61,21 @@ export function walkRows(workload: Workload, block: BlockChoice): SweepClass[] {
     const sweeps = Math.max(...squares.map(({ of, slots: n }) => (n > 0 ? of.length : 0)));
     for (let i = 0; i < sweeps; i++) {
       let tokens = 0;
-      const total = { sweeps: weight, squares: 0, load: emptyLoad() };
+      const total = { squares: 0, load: emptyLoad() };
       for (const { of, slots: n } of squares) {
         const load = of[i];
         if (load === undefined || n === 0) continue;
         total.squares += n;
         tokens = Math.max(tokens, load.promptTokens + load.decodeRows);
-        for (const field of FIELDS) total.load[field] += load[field] * n;
+        addLoad(total.load, load, n);
       }
       // Alike are sweeps of about as many tokens; those with prompts and those without are kept apart.
       const key = Math.round(Math.log2(Math.max(1, tokens))) * (total.load.promptTokens > 0 ? 1 : -1);
-      const sum = classes.get(key);
-      if (!sum) {
-        for (const field of FIELDS) total.load[field] *= weight;
-        classes.set(key, { ...total, squares: total.squares * weight });
-      } else {
-        sum.sweeps += weight;
-        sum.squares += total.squares * weight;
-        for (const field of FIELDS) sum.load[field] += total.load[field] * weight;
-      }
+      let sum = classes.get(key);
+      if (!sum) classes.set(key, (sum = { sweeps: 0, squares: 0, load: emptyLoad() }));
+      sum.sweeps += weight;
+      sum.squares += total.squares * weight;
+      addLoad(sum.load, total.load, weight);
     }
   };
   if (refill) {
@@ -94,11 +88,11 @@ export function walkRows(workload: Workload, block: BlockChoice): SweepClass[] {
     walk(unit, Math.floor(rows / unit));
     walk(rows % unit, 1);
   }
-  return [...classes.values()].filter(({ sweeps, squares }) => sweeps > 0 && squares > 0).map(({ sweeps, squares, load }) => ({
-    sweeps,
-    squares: squares / sweeps,
-    load: Object.fromEntries(FIELDS.map((field) => [field, load[field] / squares])) as Load,
-  }));
+  return [...classes.values()].filter(({ sweeps, squares }) => sweeps > 0 && squares > 0).map(({ sweeps, squares, load: sum }) => {
+    const load = emptyLoad();
+    addLoad(load, sum, 1 / squares);
+    return { sweeps, squares: squares / sweeps, load };
+  });
 }
 
 /** Two classes at most: the sweeps in which prompts ride, and the others. */
@@ -108,7 +102,7 @@ export function mergeClasses(classes: readonly SweepClass[]): SweepClass[] {
     const squares = of.reduce((sum, each) => sum + each.sweeps * each.squares, 0);
     if (of.length === 0 || squares === 0) return [];
     const load = emptyLoad();
-    for (const each of of) for (const field of FIELDS) load[field] += (each.load[field] * each.sweeps * each.squares) / squares;
+    for (const each of of) addLoad(load, each.load, (each.sweeps * each.squares) / squares);
     return [{ sweeps, squares: squares / sweeps, load }];
   };
   return [...merged(classes.filter(({ load }) => load.promptTokens > 0)), ...merged(classes.filter(({ load }) => load.promptTokens === 0))];
@@ -116,6 +110,16 @@ export function mergeClasses(classes: readonly SweepClass[]): SweepClass[] {
 
 function emptyLoad(): Load {
   return { promptTokens: 0, decodeRows: 0, decodeKeys: 0, promptKeys: 0, sampledRows: 0, contextTokens: 0 };
+}
+
+/** Field by field: sweeps are gone through by the hundred thousand, and names that are looked up took most of that. */
+function addLoad(sum: Load, load: SquareLoad, times: number): void {
+  sum.promptTokens += load.promptTokens * times;
+  sum.decodeRows += load.decodeRows * times;
+  sum.decodeKeys += load.decodeKeys * times;
+  sum.promptKeys += load.promptKeys * times;
+  sum.sampledRows += load.sampledRows * times;
+  sum.contextTokens += load.contextTokens * times;
 }
 
 /** The squares of one slot for `count` rows, a sweep each. */
