@@ -101,28 +101,38 @@ TEST(GpuCacheRules, ARowsBitsDoNotDependOnCompanyWithOtherPlaces) {
   });
 }
 
+struct PromptCase {
+  const char* name;
+  uint32_t window;
+  CacheType type;
+};
+
+class GpuPrompts : public testing::TestWithParam<PromptCase> {};
+
 // Prompts over pages that are lent to the device are as good as over its own: the same bits, since the pages' bytes are the same.
-TEST(GpuCacheRules, PromptsInHostMemoryHaveTheBitsOfThoseOnTheDevice) {
-  for (const auto& [window, type] : std::vector<std::pair<uint32_t, CacheType>>{{0, CacheType::F16}, {21, CacheType::F16}, {0, CacheType::Q8}, {21, CacheType::Q4}}) {
-    DecoderSpec spec = smallSpec();
-    spec.layerSpecs[1].window = window;
-    const TinyModel model(spec);
-    const std::vector<int32_t> text = randomTokens(kTokens, 67, 3);
-    RuntimeOptions options = onBoth(model.options());
-    options.precision = Precision::Default;
-    options.cacheType = type;
-    const std::vector<float> there = score(options, text, 3, kTokens, kTokens);
-    for (const uint32_t onDevice : {0u, 1u, 2u}) {
-      for (const uint32_t chunk : {kTokens, 13u}) {
-        if (type != CacheType::F16 && (chunk == kTokens) != (onDevice == 0)) continue;
-        expectSameBits(score(options, text, onDevice, chunk, kTokens), there, std::to_string(onDevice) + " pages on the device, chunks of " + std::to_string(chunk));
-      }
-      // The processor rounds queries that meet keys of 4 bits, the device does not.
-      const float tolerance = type == CacheType::F16 ? 1e-2f : type == CacheType::Q8 ? 6e-2f : 0.2f;
-      expectNear(score(options, text, onDevice, 13, 25), there, tolerance, "the rest by the processor");
+TEST_P(GpuPrompts, InHostMemoryHaveTheBitsOfThoseOnTheDevice) {
+  const PromptCase& prompts = GetParam();
+  const CacheType type = prompts.type;
+  DecoderSpec spec = smallSpec();
+  spec.layerSpecs[1].window = prompts.window;
+  const TinyModel model(spec);
+  const std::vector<int32_t> text = randomTokens(kTokens, 67, 3);
+  RuntimeOptions options = onBoth(model.options());
+  options.precision = Precision::Default;
+  options.cacheType = type;
+  const std::vector<float> there = score(options, text, 3, kTokens, kTokens);
+  for (const uint32_t onDevice : {0u, 1u, 2u}) {
+    for (const uint32_t chunk : {kTokens, 13u}) {
+      if (type != CacheType::F16 && (chunk == kTokens) != (onDevice == 0)) continue;
+      expectSameBits(score(options, text, onDevice, chunk, kTokens), there, std::to_string(onDevice) + " pages on the device, chunks of " + std::to_string(chunk));
     }
+    // The processor rounds queries that meet keys of 4 bits, the device does not.
+    const float tolerance = type == CacheType::F16 ? 1e-2f : type == CacheType::Q8 ? 6e-2f : 0.2f;
+    expectNear(score(options, text, onDevice, 13, 25), there, tolerance, "the rest by the processor");
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Caches, GpuPrompts, testing::Values(PromptCase{"F16", 0, CacheType::F16}, PromptCase{"F16Windowed", 21, CacheType::F16}, PromptCase{"Q8", 0, CacheType::Q8}, PromptCase{"Q4Windowed", 21, CacheType::Q4}), [](const auto& info) { return std::string(info.param.name); });
 
 // In float32 what is left of a difference is a code here and there that rounds the other way; at default precision the processor rounds more than the device does.
 TEST(GpuCacheRules, QuantisedPagesOnBothSidesGiveTheAnswersOfTheProcessor) {
