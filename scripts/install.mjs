@@ -1,5 +1,5 @@
 // Builds the native addon. Run by npm's `install` script, in a checkout and in a user's node_modules alike.
-// Quiet where all is well; one sentence with its remedy where a tool is missing; the build's own output where the build fails.
+// Says that it builds, and no more where all is well; one sentence with its remedy where a tool is missing; the build's own output where the build fails.
 import { spawnSync } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -69,6 +69,7 @@ const missing = missingTools();
 if (missing.length > 0) stop(`building the native addon needs ${missing.join(' and ')}, which ${missing.length > 1 ? 'are' : 'is'} not installed here; install with: ${remedy()}`);
 checkCmakeVersion();
 
+console.log('spillway: building the native addon, which takes a minute or two');
 const cmakeJs = createRequire(import.meta.url).resolve('cmake-js/bin/cmake-js');
 const build = spawnSync(
   process.execPath,

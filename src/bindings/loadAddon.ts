@@ -6,7 +6,8 @@ import type { Addon } from './Addon.js';
 
 /** The package's root folder: two levels up from src/bindings as well as from dist/bindings. */
 const ROOT = new URL('../../', import.meta.url);
-const REMEDY = 'run `npm rebuild spillway` (in a checkout: `npm run build:native`), which needs CMake and a C++ compiler';
+/** Works wherever the package lies, and also where package managers run no install scripts unless they are told to. */
+const REMEDY = `build it with \`node ${JSON.stringify(fileURLToPath(new URL('scripts/install.mjs', ROOT)))}\`, which needs CMake and a C++ compiler`;
 
 let loaded: { readonly addon: Addon; readonly path: string } | undefined;
 

@@ -1,0 +1,27 @@
+import { execFileSync } from 'node:child_process';
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+
+/** What an installation needs: the library, the machines, the addon's sources and what builds them. */
+const PACKED = ['CMakeLists.txt', 'LICENSE', 'README.md', 'dist/cli/main.js', 'dist/index.js', 'hardware/t4.json', 'native/addon/addon.cpp', 'native/kernels/cuda/cuda.cmake', 'native/runtime/Arena.h', 'package.json', 'scripts/install.mjs'];
+/** What lies about in a checkout: builds of all kinds alone are more than a gigabyte. */
+const LEFT = ['native/bench/peak.cpp', 'native/build/Release/spillway.node', 'native/build-asan/tests', 'native/build-cuda/toolkit/bin/nvcc', 'native/tests/matmul_test.cpp', 'scripts/demo.mjs', 'src/index.ts', 'test/index.test.ts'];
+
+let folder: string;
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'spillway-package-'));
+  for (const path of [...PACKED, ...LEFT]) {
+    mkdirSync(dirname(join(folder, path)), { recursive: true });
+    writeFileSync(join(folder, path), '');
+  }
+  copyFileSync('package.json', join(folder, 'package.json'));
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+test('the package holds what an installation needs, and nothing that was built beside it', () => {
+  const said = execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], { cwd: folder, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
+  const [packed] = JSON.parse(said) as { files: { path: string }[] }[];
+  expect(packed?.files.map(({ path }) => path).sort()).toEqual(PACKED);
+});
