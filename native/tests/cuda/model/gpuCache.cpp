@@ -132,7 +132,8 @@ TEST_P(GpuPrompts, InHostMemoryHaveTheBitsOfThoseOnTheDevice) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Caches, GpuPrompts, testing::Values(PromptCase{"F16", 0, CacheType::F16}, PromptCase{"F16Windowed", 21, CacheType::F16}, PromptCase{"Q8", 0, CacheType::Q8}, PromptCase{"Q4Windowed", 21, CacheType::Q4}), [](const auto& info) { return std::string(info.param.name); });
+const PromptCase kPromptCases[] = {{"F16", 0, CacheType::F16}, {"F16Windowed", 21, CacheType::F16}, {"Q8", 0, CacheType::Q8}, {"Q4Windowed", 21, CacheType::Q4}};
+INSTANTIATE_TEST_SUITE_P(Caches, GpuPrompts, testing::ValuesIn(kPromptCases), [](const auto& info) { return std::string(info.param.name); });
 
 // In float32 what is left of a difference is a code here and there that rounds the other way; at default precision the processor rounds more than the device does.
 TEST(GpuCacheRules, QuantisedPagesOnBothSidesGiveTheAnswersOfTheProcessor) {
