@@ -103,6 +103,13 @@ module.exports = {
       to: { path: '^src/', pathNot: '^src/(jobs|errors|arguments|rows|model|collections)/|^src/(Row|RunStats|EngineOptions|units)\\.ts$' },
     },
     {
+      name: 'kept-answers-stand-alone',
+      severity: 'error',
+      comment: 'A file of answers knows keys and answers, and of jobs how they treat files: not what computes answers, nor what keys are made of.',
+      from: { path: '^src/reuse/' },
+      to: { path: '^src/', pathNot: '^src/(reuse|errors|arguments)/|^src/jobs/(fileErrors|fileLock|specialFiles)\\.ts$|^src/Row\\.ts$' },
+    },
+    {
       name: 'cli-uses-the-public-interface',
       severity: 'error',
       comment: 'The command line is thin: it imports index.ts and its own files (its library.ts re-exports what it needs beside that).',

@@ -1,8 +1,10 @@
-import { isObservable, lastValueFrom, Subject, type Observable } from 'rxjs';
+import { isObservable, lastValueFrom, type Observable } from 'rxjs';
 import type { NativeRuntime } from './bindings/Addon.js';
+import { loadAddon } from './bindings/loadAddon.js';
 import { checkedOptions } from './engine/checkedOptions.js';
 import { loadWeights } from './engine/loadWeights.js';
 import { openRuntime, type SettledOptions } from './engine/openRuntime.js';
+import { resultIdentity as identityOfResults, resultIdentityKey, type ResultIdentity } from './engine/resultIdentity.js';
 import { rowsToCome } from './engine/rowsToCome.js';
 import { Outlook, type SeenRun } from './engine/Outlook.js';
 import { BLOCK_SCHEDULES } from './engine/schedules/blockSchedules.js';
@@ -20,7 +22,6 @@ import { pagedMovement } from './engine/memory/pagedMovement.js';
 import { PagePool } from './engine/memory/PagePool.js';
 import { peerMovement } from './engine/memory/peerMovement.js';
 import { placementOf } from './engine/placementOf.js';
-import type { OrderedResult } from './engine/rows/ActiveRow.js';
 import type { FollowOptions, Generation, GenerationSource, RunOptions } from './engine/rows/Generation.js';
 import { endingAtOnce } from './engine/rows/endingAtOnce.js';
 import { InFlight } from './engine/rows/InFlight.js';
@@ -29,6 +30,7 @@ import { checkRows } from './engine/rows/checkRows.js';
 import { checkFollowOptions, checkRunOptions } from './engine/rows/checkRunOptions.js';
 import { checkPerplexity, type PerplexityOptions } from './engine/rows/checkPerplexity.js';
 import { perplexityOf, type Perplexity } from './engine/rows/perplexityOf.js';
+import { SharedAnswers } from './engine/rows/SharedAnswers.js';
 import { ScoredRow, type WindowScore } from './engine/rows/ScoredRow.js';
 import { diagonalBlock } from './engine/schedules/diagonalBlock.js';
 import type { Schedule } from './engine/schedules/Schedule.js';
@@ -41,6 +43,8 @@ import type { EngineOptions } from './EngineOptions.js';
 import { InterruptedError } from './errors/InterruptedError.js';
 import { UsageError } from './errors/UsageError.js';
 import { createTokenizer } from './model/createTokenizer.js';
+import { identifyModel, type ModelIdentity } from './model/identity/identifyModel.js';
+import { checkUnchanged, modelStamps } from './model/identity/modelStamps.js';
 import type { ModelSource } from './model/ModelSource.js';
 import { partOf } from './model/partOf.js';
 import { readModel } from './model/readModel.js';
@@ -54,6 +58,8 @@ import type { RowInput, RowResult } from './Row.js';
 
 /** Results that may wait for an earlier row, on top of the rows that are being generated. */
 const ORDER_WINDOW = 1024;
+/** Bytes that the tokens of rows may take that wait for a place. */
+const BYTES_AHEAD = 64 * 2 ** 20;
 
 /** Rows in whatever form they come. All but a plain Observable are pulled, so nothing piles up. */
 export type RowSource = Iterable<RowInput> | AsyncIterable<RowInput> | ReadableStream<RowInput> | Observable<RowInput>;
@@ -74,12 +80,15 @@ export class Engine implements GenerationSource, AsyncDisposable {
   /** By which plan it was opened. */
   readonly plan: SettledOptions['planned']['plan'];
   private nextRun = 1;
+  private readonly resultIdentityKey: string;
   private closing: Promise<void> | undefined;
 
   private constructor(
     /** What the model's files say. */
     readonly source: ModelSource,
     readonly tokenizer: Tokenizer,
+    /** Everything that decides its results beside the rows and what `generate` is told, as one value: equal ones give equal bits. */
+    readonly resultIdentity: ResultIdentity,
     /** Opening and loading took this long. */
     readonly loadSeconds: number,
     runtime: NativeRuntime,
@@ -107,6 +116,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
     this.movement = peerMovement(movement, grid, tokenBytes, this.device.computeTier);
     this.outlook = new Outlook(settled, placement);
     this.plan = settled.planned.plan;
+    this.resultIdentityKey = resultIdentityKey(resultIdentity);
   }
 
   /** What was chosen where `auto` was allowed: it changes results a little. */
@@ -119,7 +129,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
    * Opens a model and loads its weights.
    *
    * @throws UsageError for an option that is unknown, of the wrong type or out of range; before a model is fetched or read, unless the option's range is the model's
-   * @throws ModelFileError for a file that is missing, truncated, corrupt or unsupported
+   * @throws ModelFileError for a file that is missing, truncated, corrupt or unsupported, or that is written meanwhile
    * @throws MemoryBudgetError if the model cannot run within `cpuMemory`; it names the smallest cap that works
    * @throws what a callback of the options throws, with everything freed
    */
@@ -133,21 +143,24 @@ export class Engine implements GenerationSource, AsyncDisposable {
     stopIfAborted();
     const path = await resolveModel(checked.model, signal ? { signal } : {});
     stopIfAborted();
+    const stamps = await modelStamps(path);
     const source = await readModel(path);
+    const identity = await identifyModel(source.files, { signal, onProgress: checked.onIdentify });
     const tokenizer = createTokenizer(source.tokenizer, source.decoder.vocabularySize);
     const rows = await rowsToCome(checked, tokenizer);
     stopIfAborted();
     const part = checked.layers ? partOf(source, checked.layers) : source;
-    const { runtime, settled } = await openRuntime(part, checked, rows.expected, rows.rowTokens);
+    const { runtime, settled } = await openRuntime(part, identity, checked, rows.expected, rows.rowTokens);
     try {
       stopIfAborted();
       await loadWeights(runtime, settled.storePath, checked);
+      await checkUnchanged(stamps, identity);
       stopIfAborted();
     } catch (error) {
       await runtime.close();
       throw error;
     }
-    return new Engine(source, tokenizer, (performance.now() - start) / 1000, runtime, settled);
+    return new Engine(source, tokenizer, identityOf(identity, runtime, settled), (performance.now() - start) / 1000, runtime, settled);
   }
 
   /**
@@ -173,10 +186,10 @@ export class Engine implements GenerationSource, AsyncDisposable {
     const { grid } = this.settled;
     const places = grid.slots * grid.rowsPerSlot;
     const inFlight = new InFlight(2 * places + ORDER_WINDOW);
-    const rejected$ = new Subject<OrderedResult>();
     const { contextTokens, vocabularySize } = this.source.decoder;
     const ledger = this.outlook.ledger(schedule.name, options.pipeline !== undefined);
     const recorder = this.recorder(schedule.name, options, ledger);
+    const answers = new SharedAnswers(recorder, options.sharePrefixes ?? true, options.reuse);
     const { pool } = this;
     const source = endingAtOnce(rows, (input) => intake(input, {
       options,
@@ -188,7 +201,8 @@ export class Engine implements GenerationSource, AsyncDisposable {
       },
       inFlight,
       recorder,
-      rejected$,
+      answers,
+      resultIdentity: this.resultIdentityKey,
     }));
     const run = this.start(source, { ...options, schedule, mostRows: this.outlook.mostRows }, recorder);
     this.outlook.began(ledger);
@@ -199,7 +213,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
     return {
       run,
       options,
-      rejected$,
+      answered$: answers.results$,
       delivered: () => {
         inFlight.leave();
       },
@@ -235,7 +249,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
       ...this.setup(options, recorder),
       peers,
       join: (begin) => {
-        const next = joined(begin, stageFacts(this.source.decoder, this.settled));
+        const next = joined(begin, stageFacts(this.source.decoder, this.settled, this.resultIdentity.model));
         this.pool.limitTo(next.pages);
         return next;
       },
@@ -250,7 +264,8 @@ export class Engine implements GenerationSource, AsyncDisposable {
    *
    * @param options.window tokens a window, at least 2
    * @param options.promptTokens tokens of a window that are its prompt, 1 (the default) to window - 1; a last window with no others is left out
-   * @throws UsageError for options out of range, and for a text of which nothing would be scored; RowError for a token that the model does not have
+   * @throws UsageError for options out of range, and for a text of which nothing would be scored; RowError for a token that the model does not have, and, with code
+   * `numeric`, where the model's logits are not finite, or a token has no probability at all
    */
   async perplexity(tokens: readonly number[], options: PerplexityOptions): Promise<Perplexity> {
     this.checkOpen();
@@ -292,13 +307,15 @@ export class Engine implements GenerationSource, AsyncDisposable {
 
   private start<Result>(rows: AsyncIterator<RunRow<Result>>, options: StartOptions, recorder: RunRecorder): Run<Result> {
     const { grid } = this.settled;
-    const { schedule, mostRows, peers } = options;
+    const { schedule, mostRows, peers, sharePrefixes = true } = options;
     const run = new Run<Result>({
       ...this.setup(options, recorder),
       schedule,
-      feed: new RowFeed(rows, grid.slots * grid.rowsPerSlot),
+      // On a GPU and across engines rows share nothing yet.
+      sharePrefixes: sharePrefixes && !peers && !this.settled.gpuTier,
+      feed: new RowFeed(rows, grid.slots * grid.rowsPerSlot, BYTES_AHEAD),
       mostRows,
-      ...(peers && { peers, begin: beginOf(stageFacts(this.source.decoder, this.settled)) }),
+      ...(peers && { peers, begin: beginOf(stageFacts(this.source.decoder, this.settled, this.resultIdentity.model)) }),
     });
     this.track(run);
     return run;
@@ -348,7 +365,19 @@ export class Engine implements GenerationSource, AsyncDisposable {
     this.checkOpen();
     checkRunOptions(options, this.source.decoder.vocabularySize);
     this.checkLayers(options.peers);
+    if (options.peers && options.reuse) throw new UsageError('reuse: found a store, expected none where peers have layers of the model: what they compute with is no part of what answers are kept under');
   }
+}
+
+function identityOf({ hash: model }: ModelIdentity, { gpuProducts: products }: NativeRuntime, settled: SettledOptions): ResultIdentity {
+  const { grid: { part, layers: count }, gpuTier: gpu } = settled;
+  const addon = loadAddon();
+  const facts = gpu && addon.machine().gpus[gpu.options.device];
+  return identityOfResults({
+    ...settled, numerics: addon.numerics, model,
+    layers: part && { first: part.first, count },
+    gpu: gpu && facts && { facts, products, cacheShare: gpu.cacheShare },
+  });
 }
 
 interface StartOptions {
@@ -356,5 +385,6 @@ interface StartOptions {
   readonly mostRows?: (() => number) | undefined;
   readonly window?: number;
   readonly peers?: Peers;
+  readonly sharePrefixes?: boolean;
   readonly signal?: AbortSignal | undefined;
 }

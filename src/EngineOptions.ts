@@ -1,6 +1,7 @@
 import type { InstructionSet } from './bindings/Addon.js';
 import type { GpuProducts } from './bindings/Gpu.js';
 import type { EnginePlan } from './engine/EnginePlan.js';
+import type { StoreHolder } from './engine/storeHolder.js';
 import type { HardwareProfile } from './engine/policy/HardwareProfile.js';
 import type { Policy, ScheduleName } from './engine/policy/Policy.js';
 import type { ProfileProgress } from './engine/profile/profileMachine.js';
@@ -127,6 +128,10 @@ export interface EngineOptions {
   readonly onProfile?: (progress: ProfileProgress) => void;
   /** Called when it is settled by which plan the model will be opened. */
   readonly onPlan?: (plan: EnginePlan) => void;
+  /** Called while files of the model are hashed, once for each: see `Engine.resultIdentity`. */
+  readonly onIdentify?: (bytes: number, totalBytes: number) => void;
+  /** Called when another process turns out to be repacking this model, which is waited for; and when it is another one from then on. */
+  readonly onWait?: (holder: StoreHolder) => void;
   /** Called while a model that does not fit is repacked. */
   readonly onRepack?: (bytes: number, totalBytes: number) => void;
   /** Called while the weights are loaded. */

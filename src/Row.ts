@@ -20,6 +20,11 @@ export interface SamplingOptions {
   readonly seed?: number;
   /** The row ends before the first of these strings; it may straddle tokens. Default none. */
   readonly stop?: readonly string[];
+  /**
+   * So many answers to the one prompt, each a result of its own that says which `sample` it is, from 0: sample k is what the row would answer with k added to
+   * its `seed`. Default: one, which says no `sample`.
+   */
+  readonly samples?: number;
 }
 
 /** One prompt. Exactly one of `prompt`, `messages` and `tokens`. */
@@ -33,6 +38,8 @@ export interface Row extends SamplingOptions {
    * be another row's too (`readRows`); a job, which knows the rows of earlier runs, says it of each.
    */
   readonly duplicate?: boolean;
+  /** Which of its samples are wanted, where not all are (a resumed job). Default: all. */
+  readonly wantedSamples?: readonly number[];
   /** Raw text. */
   readonly prompt?: string;
   /** A conversation, rendered through the model's chat template. */
@@ -72,6 +79,8 @@ export interface RowResult {
   readonly id: string | number;
   /** The row's number in the input, from 0; bad rows count. */
   readonly index: number;
+  /** Which of the row's answers it is, from 0, where `samples` was asked for; a row that was refused has one result, without. */
+  readonly sample?: number;
   /** Without the end token and without the stop string. */
   readonly text: string;
   readonly tokens: readonly number[];
@@ -81,6 +90,20 @@ export interface RowResult {
   readonly logprobs?: readonly (TokenLogprob & { readonly top: readonly TokenLogprob[] })[];
   readonly error?: RowFailure;
   readonly row?: Readonly<Record<string, unknown>>;
+}
+
+/** What is kept of a row's result: what the model answered, and nothing of the row itself. */
+export interface KeptAnswer extends Pick<RowResult, 'text' | 'tokens' | 'logprobs'> {
+  /** Errors are not kept: they may have other reasons than the row. */
+  readonly finishReason: 'stop' | 'length';
+}
+
+/** Answers by what determines them: a SHA-256, 64 hexadecimal digits, of the engine's `resultIdentity`, the prompt's tokens and all parameters. `ReuseFile` is one. */
+export interface AnswerStore {
+  /** What it throws ends the run. */
+  get(key: string): Promise<KeptAnswer | undefined> | KeptAnswer | undefined;
+  /** Called with every row that has been computed, before its result is delivered. */
+  put(key: string, answer: KeptAnswer): void;
 }
 
 /** Options of one `generate` call; the sampling options are defaults for its rows. */
@@ -93,6 +116,8 @@ export interface GenerateOptions extends SamplingOptions {
   readonly escapeSpecialTokens?: boolean;
   /** Results in order of input (the default; finished rows wait for earlier ones, some thousand of them at most, but not beyond a failure or an abort) or of completion. */
   readonly order?: 'input' | 'completion';
+  /** Answers that last: rows that are there are not computed. It stays open. Default none. */
+  readonly reuse?: AnswerStore;
   /** Ends the run: no row is admitted, running ones are dropped, the iteration throws InterruptedError after the rows that were finished. */
   readonly signal?: AbortSignal;
   /** Called at most ten times a second, and once at the end. What this or another callback throws fails the run: the iteration throws it. */

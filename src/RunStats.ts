@@ -5,6 +5,7 @@ import type { Replan } from './engine/WorkloadDrift.js';
 
 /** A view on a run that is under way. */
 export interface Progress {
+  readonly sharing: Sharing;
   readonly rowsDone: number;
   readonly rowsFailed: number;
   readonly rowsActive: number;
@@ -15,12 +16,24 @@ export interface Progress {
   readonly tokensPerSecond: number;
 }
 
+/** What was not computed. */
+export interface Sharing {
+  /** Tokens of prompts that rows had from others, less those that were computed for nobody in particular. */
+  readonly promptTokensSaved: number;
+  /** Rows that were answered with the answer of an equal one. */
+  readonly rowsEqual: number;
+  /** Rows that were answered with the answer of an earlier run (`reuse`). */
+  readonly rowsReused: number;
+}
+
 /** What a run did: the document of `--stats`. */
 export interface RunStats {
   readonly model: string;
   readonly policy: Readonly<Record<string, unknown>>;
   readonly rows: { readonly done: number; readonly failed: number };
   readonly tokens: { readonly prompt: number; readonly generated: number };
+  /** What was not computed because other rows had. Rows that are equal to others, or to earlier ones, count in `rows`, and their tokens nowhere. */
+  readonly sharing: Sharing;
   /** `load`: opening, repacking, profiling. `prefill` and `decode` share the time of mixed passes by tokens. */
   readonly seconds: { readonly wall: number; readonly load: number; readonly prefill: number; readonly decode: number };
   /** Tokens / (wall - load). */

@@ -4,6 +4,8 @@
 export { Engine, type RowSource } from './Engine.js';
 export type { EngineOptions, EngineShares } from './EngineOptions.js';
 export type { EnginePlan } from './engine/EnginePlan.js';
+export type { StoreHolder } from './engine/storeHolder.js';
+export { resultIdentityKey, type GpuIdentity, type ResultIdentity } from './engine/resultIdentity.js';
 export type { ExpectedRows } from './ExpectedRows.js';
 export type { RunCorrections } from './engine/corrections/RunCorrections.js';
 export type { WorkDone } from './engine/policy/corrections/learn.js';
@@ -27,7 +29,10 @@ export type {
 export type { LayerRange } from './model/partOf.js';
 
 // Rows
-export type { BadRow, FinishReason, GenerateOptions, Row, RowFailure, RowInput, RowResult, SamplingOptions, TokenLogprob } from './Row.js';
+export type { AnswerStore, BadRow, FinishReason, GenerateOptions, KeptAnswer, Row, RowFailure, RowInput, RowResult, SamplingOptions, TokenLogprob } from './Row.js';
+
+// Answers that last
+export { ReuseFile, type ReuseOptions } from './reuse/ReuseFile.js';
 
 // Operators: whole generations
 export { offloadGenerate } from './operators/offloadGenerate.js';
@@ -64,6 +69,7 @@ export { diagonalBlock } from './engine/schedules/diagonalBlock.js';
 export { rowByRow } from './engine/schedules/rowByRow.js';
 export { zigZagBlock } from './engine/schedules/zigZagBlock.js';
 export { validatePath } from './engine/schedules/validatePath.js';
+export type { JudgedRow } from './engine/schedules/PathChecker.js';
 export { recordsOfTrace, type TracedPath } from './engine/schedules/recordsOfTrace.js';
 export type { MoveName, PathMove, PathRecord, RequiredMoves } from './engine/schedules/PathRecord.js';
 export type { PathRules, TierUsage } from './engine/schedules/PathRules.js';
@@ -103,6 +109,7 @@ export { formatResult } from './jobs/formatResult.js';
 
 // Models
 export { readModel } from './model/readModel.js';
+export { identifyModel, type FileIdentity, type FoundFile, type IdentifyOptions, type ModelIdentity } from './model/identity/identifyModel.js';
 export { createTokenizer } from './model/createTokenizer.js';
 export { knownModels, resolveModel } from './model/resolveModel.js';
 export type { KnownModel } from './model/pull/KnownModel.js';

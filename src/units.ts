@@ -12,13 +12,18 @@ export type Size = number | string;
 
 /** Reads a size. @throws UsageError for anything that is not a whole number of bytes of at least 1. */
 export function parseBytes(size: Size, what = 'size'): number {
+  return sizeOr(size, (expected) => {
+    throw new UsageError(`${what}: found ${found(size)}, expected ${expected}`);
+  });
+}
+
+/** Reads a size, or throws what is made of the words for what was expected instead. */
+export function sizeOr(size: Size, refuse: (expected: string) => never): number {
   const match = typeof size === 'object' ? null : /^\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*$/i.exec(String(size));
   const unit = UNITS[match?.[2]?.toLowerCase() ?? '?'];
   const bytes = unit === undefined ? NaN : Math.floor(Number(match?.[1]) * unit);
-  if (!Number.isSafeInteger(bytes) || bytes < 1) {
-    throw new UsageError(`${what}: found ${found(size)}, expected a size such as 512MiB, 2GiB, 16GB or plain bytes`);
-  }
-  return bytes;
+  if (Number.isSafeInteger(bytes) && bytes >= 1) return bytes;
+  return refuse(Number.isNaN(bytes) ? 'a size such as 512MiB, 2GiB, 16GB or plain bytes' : `a size from 1 byte to ${Number.MAX_SAFE_INTEGER}, such as 512MiB, 2GiB, 16GB or plain bytes`);
 }
 
 /** The same where 0 is a size, too: there may be none of it. @throws UsageError */

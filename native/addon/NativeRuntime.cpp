@@ -30,6 +30,7 @@ Napi::Function NativeRuntime::define(Napi::Env env) {
                      {
                          InstanceAccessor<&NativeRuntime::bytes>("bytes"),
                          InstanceAccessor<&NativeRuntime::instructionSet>("instructionSet"),
+                         InstanceAccessor<&NativeRuntime::gpuProducts>("gpuProducts"),
                          InstanceAccessor<&NativeRuntime::moved>("moved"),
                          InstanceMethod<&NativeRuntime::load>("load"),
                          InstanceMethod<&NativeRuntime::onCompleted>("onCompleted"),
@@ -77,6 +78,7 @@ NativeRuntime::NativeRuntime(const Napi::CallbackInfo& info) : ObjectWrap(info),
     runtime_ = std::make_unique<Runtime>(std::move(*options), [this] { napi_call_threadsafe_function(wake_, nullptr, napi_tsfn_nonblocking); });
     bytes_ = runtime_->bytes();
     instructionSet_ = runtime_->instructionSet();
+    gpuProducts_ = runtime_->gpuProducts();
     // Nothing wakes JavaScript before the first task, so there is time to make the function that does.
     const Napi::String name = Napi::String::New(env_, "spillway");
     if (napi_create_threadsafe_function(env_, nullptr, nullptr, name, 0, 1, nullptr, nullptr, this, wakeJavaScript, &wake_) != napi_ok) {
@@ -137,6 +139,8 @@ void NativeRuntime::updateBusy() {
 }
 
 Napi::Value NativeRuntime::bytes(const Napi::CallbackInfo&) { return bytesToJavaScript(env_, bytes_); }
+
+Napi::Value NativeRuntime::gpuProducts(const Napi::CallbackInfo&) { return Napi::String::New(env_, gpuProducts_); }
 
 Napi::Value NativeRuntime::instructionSet(const Napi::CallbackInfo&) { return Napi::String::New(env_, instructionSetName(instructionSet_)); }
 
@@ -201,7 +205,8 @@ Napi::Value NativeRuntime::createBatch(const Napi::CallbackInfo& info) {
   return guarded(env_, [&] {
     const std::vector<int32_t> rows = readInt32Array(info[0], "rows");
     const std::vector<int32_t> pages = readInt32Array(info[1], "pages");
-    return Napi::Number::New(env_, open().createBatch(rows, pages));
+    const std::vector<int32_t> copies = info[2].IsUndefined() ? std::vector<int32_t>() : readInt32Array(info[2], "copies");
+    return Napi::Number::New(env_, open().createBatch(rows, pages, copies));
   });
 }
 

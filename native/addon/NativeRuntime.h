@@ -22,6 +22,7 @@ class NativeRuntime : public Napi::ObjectWrap<NativeRuntime> {
  private:
   Napi::Value bytes(const Napi::CallbackInfo& info);
   Napi::Value instructionSet(const Napi::CallbackInfo& info);
+  Napi::Value gpuProducts(const Napi::CallbackInfo& info);
   Napi::Value moved(const Napi::CallbackInfo& info);
   Napi::Value load(const Napi::CallbackInfo& info);
   Napi::Value onCompleted(const Napi::CallbackInfo& info);
@@ -67,6 +68,7 @@ class NativeRuntime : public Napi::ObjectWrap<NativeRuntime> {
   std::unique_ptr<Runtime> runtime_;
   RuntimeBytes bytes_;
   InstructionSet instructionSet_ = InstructionSet::Scalar;
+  std::string gpuProducts_;
   double timeOriginSeconds_ = 0;
   napi_threadsafe_function wake_ = nullptr;
   bool busy_ = false;

@@ -4,7 +4,11 @@
 #include <memory>
 #include <string>
 
+#ifdef SPILLWAY_FUZZ
+#include "../fuzz/coverage.h"
+#endif
 #include "../kernels/cuda/Devices.h"
+#include "../kernels/numerics.h"
 #include "../model/Runtime.h"
 #include "../runtime/Clock.h"
 #include "../runtime/Machine.h"
@@ -119,12 +123,16 @@ Napi::Object initialise(Napi::Env env, Napi::Object exports) {
   data->timeOriginSeconds = findTimeOrigin(env);
   env.SetInstanceData(data.release());
   exports.Set("version", SPILLWAY_VERSION);
+  exports.Set("numerics", kNumericsVersion);
   exports.Set("machine", Napi::Function::New<machine>(env, "machine"));
   exports.Set("openRuntime", Napi::Function::New<openRuntime>(env, "openRuntime"));
   exports.Set("measureRuntime", Napi::Function::New<measureRuntime>(env, "measureRuntime"));
   exports.Set("repack", Napi::Function::New<repackWeights>(env, "repack"));
   exports.Set("profile", Napi::Function::New<profileMachine>(env, "profile"));
   exports.Set("inspectStore", Napi::Function::New<inspectStoreFile>(env, "inspectStore"));
+#ifdef SPILLWAY_FUZZ
+  exports.Set("coverage", Napi::Uint8Array::New(env, kCoverageBlocks, Napi::ArrayBuffer::New(env, coveredBlocks(), kCoverageBlocks), 0));
+#endif
   return exports;
 }
 

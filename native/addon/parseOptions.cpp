@@ -50,10 +50,13 @@ WeightBinding parseBinding(const Napi::Value& value, const std::string& name, ui
   return binding;
 }
 
-std::vector<std::string> parseFiles(const Napi::Value& value) {
-  const Napi::Array array = readArray(value, "files", kMostFiles);
+// One a file.
+std::vector<std::string> parseFiles(const Napi::Value& value, const std::string& name = "files") {
+  const Napi::Array array = readArray(value, name, kMostFiles);
   std::vector<std::string> files;
-  for (uint32_t f = 0, length = array.Length(); f < length; f++) files.push_back(readString(array.Get(f), "files[" + std::to_string(f) + "]"));
+  for (uint32_t f = 0, length = array.Length(); f < length; f++) {
+    files.push_back(readString(array.Get(f), name + "[" + std::to_string(f) + "]"));
+  }
   return files;
 }
 
@@ -141,6 +144,8 @@ RepackOptions parseRepackOptions(const Napi::Value& value) {
   options.decoder = parseDecoder(object.Get("decoder"));
   options.bindings = parseBindings(object.Get("bindings"));
   options.files = parseFiles(object.Get("files"));
+  const Napi::Value stamps = object.Get("stamps");
+  if (!stamps.IsUndefined()) options.stamps = parseFiles(stamps, "stamps");
   options.store = readString(object.Get("store"), "store");
   options.fingerprint = readString(object.Get("fingerprint"), "fingerprint");
   options.threads = count(object, "threads", "");

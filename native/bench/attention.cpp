@@ -1,6 +1,6 @@
 // Attention alone, in the shape of SmolLM2-135M by default, for every type of cache: decode (one token a row), decode with a tenth of the values
-// (sparse), and prefill (all tokens of one row).
-//   attention [rows=64] [context=300] [heads=9] [kvHeads=3] [headDim=64] [pageTokens=64] [threads=1] [json]
+// (sparse), prefill (all tokens of one row), and decode of rows that have all their tokens but the newest page in common (shared).
+//   attention [rows=64] [context=300] [heads=9] [kvHeads=3] [headDim=64] [pageTokens=64] [threads=1] [json|words] [decode|sparse|prefill|shared, default all]
 // Decode goes through as many layers' pages as the model has, so that keys and values come from memory and not from a cache. Types take turns, five
 // times over, so that a busy neighbour slows all of them; the last column is the speed as a multiple of f16 in the same turn (median).
 #include <algorithm>
@@ -37,24 +37,37 @@ std::vector<float> randomFloats(size_t n) {
   return values;
 }
 
-// Pages of `layers` layers for every row, each filled with the same tokens.
+// Pages of `layers` layers for every row, each filled with the same tokens. `shared`: all rows of a layer have but their last page in common.
 struct Cache {
-  Cache(const Kernels& kernels, const CacheLayout& layout, size_t layers, size_t rows, uint32_t tokens)
-      : pagesPerRow((tokens + layout.pageTokens - 1) / layout.pageTokens), pageBytes(cachePageBytes(layout)), memory(layers * rows * pagesPerRow * pageBytes, "the cache") {
-    const size_t width = static_cast<size_t>(layout.kvHeads) * layout.headDim;
+  Cache(const Kernels& kernels, const CacheLayout& layout, size_t layers, size_t rows, uint32_t tokens, bool shared)
+      : pagesPerRow((tokens + layout.pageTokens - 1) / layout.pageTokens),
+        pageBytes(cachePageBytes(layout)),
+        memory(layers * (shared ? pagesPerRow + rows - 1 : rows * pagesPerRow) * pageBytes, "the cache") {
+    const size_t width = static_cast<size_t>(layout.kvHeads) * layout.headDim, common = shared ? pagesPerRow - 1 : 0;
     const std::vector<float> numbers = randomFloats(2 * width * tokens);
-    for (size_t i = 0; i < layers * rows * pagesPerRow; i++) pages.push_back(memory.data() + i * pageBytes);
-    for (uint32_t t = 0; t < tokens; t++)
-      cacheStore(kernels, layout, memory.data() + t / layout.pageTokens * pageBytes, t % layout.pageTokens, &numbers[2 * t * width], &numbers[(2 * t + 1) * width]);
-    for (size_t row = 1; row < layers * rows; row++) std::copy_n(memory.data(), pagesPerRow * pageBytes, memory.data() + row * pagesPerRow * pageBytes);
+    uint8_t* next = memory.data();
+    for (size_t row = 0; row < layers * rows; row++)
+      for (size_t page = 0; page < pagesPerRow; page++) {
+        if (row % rows > 0 && page < common) {
+          pages.push_back(pages[row / rows * rows * pagesPerRow + page]);
+          continue;
+        }
+        pages.push_back(next);
+        if (row > 0) std::copy_n(pages[page], pageBytes, next);
+        for (uint32_t t = 0; row == 0 && t < layout.pageTokens && page * layout.pageTokens + t < tokens; t++) {
+          const float* token = &numbers[2 * (page * layout.pageTokens + t) * width];
+          cacheStore(kernels, layout, next, t, token, token + width);
+        }
+        next += pageBytes;
+      }
   }
   size_t pagesPerRow, pageBytes;
   Arena memory;
   std::vector<const uint8_t*> pages;
 };
 
-enum class Kind { Decode, Sparse, Prefill };
-const char* const kKindNames[] = {"decode", "sparse", "prefill"};
+enum class Kind { Decode, Sparse, Prefill, Shared };
+const char* const kKindNames[] = {"decode", "sparse", "prefill", "shared"};
 constexpr CacheType kTypes[] = {CacheType::F16, CacheType::F32, CacheType::Q8, CacheType::Q4};
 const char* const kTypeNames[] = {"f32", "f16", "q8", "q4"};  // by value
 constexpr size_t kTurns = 5;
@@ -72,7 +85,7 @@ class Measurement {
         rows_(kind == Kind::Prefill ? 1 : s.rows),
         tokens_(kind == Kind::Prefill ? s.context : 1),
         stride_(static_cast<size_t>(s.heads) * s.headDim),
-        cache_(compute_.kernels, layout_, layers_, rows_, s.context),
+        cache_(compute_.kernels, layout_, layers_, rows_, s.context, kind == Kind::Shared),
         queries_(randomFloats(rows_ * tokens_ * stride_)),
         outputs_(queries_.size()),
         block_(attentionScratchBytes(layout_, s.heads, rows_, s.threads, s.context) + 64) {}
@@ -136,7 +149,7 @@ void measure(InstructionSet set, Kind kind, const Settings& s) {
     }
     std::printf("%-6s %-3s %-7s %8.2f us a token of %zu layers, %6.1f GFLOP/s, ", instructionSetName(set), kTypeNames[static_cast<int>(kTypes[i])],
                 kKindNames[static_cast<int>(kind)], each * kLayers * 1e6, kLayers, measurements[i]->operations() / each / 1e9);
-    if (kind == Kind::Decode) std::printf("%5.1f GB/s of keys and values, ", measurements[i]->bytes() / each / 1e9);
+    if (kind == Kind::Decode || kind == Kind::Shared) std::printf("%5.1f GB/s of keys and values, ", measurements[i]->bytes() / each / 1e9);
     std::printf("%.2f times f16\n", median(ratios[i]));
   }
 }
@@ -148,7 +161,8 @@ int main(int argc, char** argv) {
   const Settings settings = {argument(1, 64), argument(2, 300), argument(3, 9), argument(4, 3), argument(5, 64), argument(6, 64), argument(7, 1), argc > 8 && std::string(argv[8]) == "json"};
   for (InstructionSet set : {InstructionSet::Avx512, InstructionSet::Avx2}) {
     if (!machineHas(set)) continue;
-    for (Kind kind : {Kind::Decode, Kind::Sparse, Kind::Prefill}) measure(set, kind, settings);
+    for (Kind kind : {Kind::Decode, Kind::Sparse, Kind::Prefill, Kind::Shared})
+      if (argc <= 9 || std::string(argv[9]) == kKindNames[static_cast<int>(kind)]) measure(set, kind, settings);
   }
   return 0;
 }

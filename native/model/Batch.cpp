@@ -1,8 +1,10 @@
 #include "Batch.h"
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "../runtime/Error.h"
 #include "stagedPages.h"
@@ -79,6 +81,41 @@ void checkStaging(const Batch& batch, const BatchBounds& bounds) {
                                               std::to_string(bounds.bufferPages) + " of a buffer (spill.bufferPages)");
 }
 
+// What is copied are the tokens before the range's first one, so a range at the beginning of its page has none to copy.
+void takeCopies(Batch& batch, const std::vector<int32_t>& copies, const BatchBounds& bounds) {
+  if (copies.size() % kCopyStride != 0) throw Error(ErrorCode::InvalidArgument, "copies: found " + std::to_string(copies.size()) + " integers, expected two a copy");
+  for (size_t c = 0; c < copies.size(); c += kCopyStride) {
+    const std::string name = "copies[" + std::to_string(c / kCopyStride) + "] ";
+    const auto refuseCopy = [&](const char* field, int64_t found, const std::string& expected) {
+      throw Error(ErrorCode::InvalidArgument, name + field + ": found " + std::to_string(found) + ", expected " + expected);
+    };
+    if (copies[c] < 0 || static_cast<size_t>(copies[c]) >= batch.ranges.size()) refuseCopy("range", copies[c], "one of the batch's " + std::to_string(batch.ranges.size()));
+    BatchRange& range = batch.ranges[static_cast<size_t>(copies[c])];
+    const int32_t page = copies[c + 1], written = batch.pages[range.firstPage + range.firstPosition / bounds.pageTokens];
+    if (batch.spilled || bounds.devicePages > 0) refuseCopy("page", page, "none where pages are on disk or on a device");
+    if (page < 0 || static_cast<uint32_t>(page) >= bounds.pages || page == written) refuseCopy("page", page, "another page than the range's own, under " + std::to_string(bounds.pages));
+    if (range.firstPosition % bounds.pageTokens == 0) refuseCopy("range", copies[c], "one that begins within a page");
+    if (range.copyFrom >= 0) refuseCopy("range", copies[c], "each range once");
+    range.copyFrom = page;
+    batch.copies = true;
+  }
+}
+
+// By pages, where some are in several tables; as they are where none is.
+std::vector<uint32_t> orderByPages(const Batch& batch) {
+  std::vector<uint32_t> order(batch.ranges.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::unordered_set<int32_t> first;
+  bool shared = false;
+  for (const BatchRange& range : batch.ranges) shared |= !first.insert(batch.pages[range.firstPage]).second;
+  if (!shared) return order;
+  const auto table = [&](uint32_t r) { return batch.pages.begin() + batch.ranges[r].firstPage; };
+  std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+    return std::lexicographical_compare(table(a), table(a) + batch.ranges[a].pageCount, table(b), table(b) + batch.ranges[b].pageCount);
+  });
+  return order;
+}
+
 uint64_t nextSerial() {
   static std::atomic<uint64_t> serial{0};
   return serial.fetch_add(1) + 1;
@@ -86,7 +123,7 @@ uint64_t nextSerial() {
 
 }  // namespace
 
-std::shared_ptr<Batch> makeBatch(const std::vector<int32_t>& rows, const std::vector<int32_t>& pages, const BatchBounds& bounds,
+std::shared_ptr<Batch> makeBatch(const std::vector<int32_t>& rows, const std::vector<int32_t>& pages, const std::vector<int32_t>& copies, const BatchBounds& bounds,
                                  const HandleTable<Row>& table) {
   if (rows.empty() || rows.size() % kBatchStride != 0 || rows.size() / kBatchStride > bounds.limits.rowsPerSquare) {
     throw Error(ErrorCode::InvalidArgument, "rows: found " + std::to_string(rows.size()) + " integers, expected " + std::to_string(kBatchStride) +
@@ -137,6 +174,7 @@ std::shared_ptr<Batch> makeBatch(const std::vector<int32_t>& rows, const std::ve
   }
   batch->pages = pages;
   checkOwnership(*batch, bounds.pageTokens);
+  takeCopies(*batch, copies, bounds);
   checkStaging(*batch, bounds);
 
   batch->tokens.reserve(tokens);
@@ -145,6 +183,7 @@ std::shared_ptr<Batch> makeBatch(const std::vector<int32_t>& rows, const std::ve
   }
   batch->pagePointers.resize(batch->pages.size());
   batch->attentionRows.resize(count);
+  batch->alike = orderByPages(*batch);
   return batch;
 }
 

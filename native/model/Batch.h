@@ -28,6 +28,7 @@ struct BatchRange {
   int32_t tail;  // page of the pool that takes the tokens of a page on disk until it is complete; -1: none
   bool spilled;  // some of the row's pages are on disk
   uint32_t devicePages;  // of a device, which come first in the row's table
+  int32_t copyFrom = -1;  // page of the pool whose tokens the page of firstPosition begins with; -1: none
 };
 
 // Page tables name pages of the pool from 0 up, and pages on disk from -1 down.
@@ -43,7 +44,9 @@ struct Batch {
   std::vector<BatchRange> ranges;
   std::vector<int32_t> pages;
   bool spilled = false;            // some of the pages are on disk
+  bool copies = false;             // some ranges begin in a page that another row has begun
   std::vector<BatchToken> tokens;  // of all ranges, in order
+  std::vector<uint32_t> alike;     // all ranges, those beside one another whose first pages are the same
 
   // Filled in anew for each layer by the task that attends, so that it allocates nothing.
   mutable std::vector<const uint8_t*> pagePointers;
@@ -93,11 +96,15 @@ struct BatchBounds {
 
 // Seven integers a row (src/bindings/Addon.ts, BATCH_STRIDE).
 constexpr size_t kBatchStride = 7;
+// Two integers a copy: index of the range, page that is copied.
+constexpr size_t kCopyStride = 2;
 
 // Throws Error(InvalidArgument), naming the row and the number at fault, for whatever the tasks could not compute safely:
 // unknown handles, the same row twice, empty ranges, ranges past the row's capacity, pages that do not exist or do not reach far enough, a page
 // that is written for one row and listed for another, pages on disk without a tail, pages of a device behind others, more rows, tokens or staged pages than the limits.
-std::shared_ptr<Batch> makeBatch(const std::vector<int32_t>& rows, const std::vector<int32_t>& pages, const BatchBounds& bounds,
+// `copies` (a prompt that goes on where another row's prompt parts from it, in the middle of a page): before the range's first position is written, its page becomes
+// a copy of another one; both in memory, in a batch all of whose pages are.
+std::shared_ptr<Batch> makeBatch(const std::vector<int32_t>& rows, const std::vector<int32_t>& pages, const std::vector<int32_t>& copies, const BatchBounds& bounds,
                                  const HandleTable<Row>& table);
 
 }  // namespace spillway

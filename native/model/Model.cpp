@@ -152,6 +152,8 @@ void Model::reserve(DiskTraffic* traffic) {
   hiddenDown_ = Arena(hiddenPassageBytes(), "activations");
 }
 
+std::string Model::gpuProducts() const { return gpu_ == nullptr ? "" : gpu_->products(); }
+
 // Each way; where a device computes and there are hidden stores.
 size_t Model::hiddenPassageBytes() const {
   return gpu_ != nullptr && options_.spill ? DirectFile::aligned(size_t(options_.limits.tokensPerSquare) * options_.decoder.hiddenSize * sizeof(float)) : 0;

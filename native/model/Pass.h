@@ -123,10 +123,11 @@ struct Pass {
 };
 
 struct HeadResult : TaskResult {
-  // Rows that sampled, in the batch's order.
+  // Rows that sampled, in the batch's order. A token below 0 is none, for the row's logits are not finite (kNotFinite): -2 - layer, where the hidden state that
+  // they come from was not finite behind that layer already; -1 where it was behind all of them, and where nobody looked (on a device).
   std::vector<int32_t> rows, tokens, topCounts, topTokens;
   std::vector<float> logprobs, topLogprobs;
-  // Rows that scored: handle, first position, count for each; their log-probabilities one after another.
+  // Rows that scored: handle, first position, count for each; their log-probabilities one after another, NaN where the logits are not finite.
   std::vector<int32_t> scored;
   std::vector<float> scores;
 };

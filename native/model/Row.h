@@ -33,6 +33,7 @@ struct Row {
   const uint32_t capacityTokens;
   const SamplingParameters sampling;
   const int32_t logprobs;
+  int32_t oddLayer = -1;  // the first layer behind which a token that is sampled from had hidden states that are not finite; touched by the compute queue alone
   uint32_t handle = 0;
   bool freed = false;                    // touched by the owner's thread alone
   std::atomic<uint32_t> busyBatches{0};  // batches with this row that have tasks under way

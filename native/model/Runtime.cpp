@@ -42,6 +42,7 @@ Runtime::Runtime(RuntimeOptions&& options, std::function<void()> wake)
       compute_(model_->options().gpu ? "spillway-gpu" : "spillway-cpu", events_, channel_, ahead()) {
   model_->reserve(&traffic_);
   instructionSet_ = model_->options().instructionSet;
+  gpuProducts_ = model_->gpuProducts();
   bytes_ = model_->bytes();
   spec_ = model_->spec();
   buffers_ = bytes_.weightBuffers == 0 ? 0 : model_->options().weights->buffers;
@@ -140,9 +141,9 @@ void Runtime::freeActivations(uint32_t activations) {
   activations_.remove(activations);
 }
 
-uint32_t Runtime::createBatch(const std::vector<int32_t>& rows, const std::vector<int32_t>& pages) {
+uint32_t Runtime::createBatch(const std::vector<int32_t>& rows, const std::vector<int32_t>& pages, const std::vector<int32_t>& copies) {
   checkOpen();
-  return batches_.add(makeBatch(rows, pages, bounds_, rows_));
+  return batches_.add(makeBatch(rows, pages, copies, bounds_, rows_));
 }
 
 void Runtime::freeBatch(uint32_t batch) {

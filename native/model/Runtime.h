@@ -153,6 +153,8 @@ class Model {
   // Of the spill file, for hidden stores.
   const std::shared_ptr<ExtentPool>& hiddenExtents() const { return hiddenExtents_; }
 
+  // What multiplies on the GPU, once reserved: see GpuModel. Empty where the processor computes.
+  std::string gpuProducts() const;
   const DecoderSpec& spec() const { return options_.decoder; }
   const RuntimeOptions& options() const { return options_; }
   bool streams(size_t layer) const { return weights_.layerBlock(layer).streams(); }
@@ -195,6 +197,7 @@ class Runtime {
 
   const RuntimeBytes& bytes() const { return bytes_; }
   InstructionSet instructionSet() const { return instructionSet_; }
+  const std::string& gpuProducts() const { return gpuProducts_; }  // see Model
   CompletionChannel& channel() { return channel_; }
 
   // Queues the reading of all weights; its event completes like any other. Once only.
@@ -209,7 +212,7 @@ class Runtime {
   // again once it is freed and no task uses it.
   uint32_t createHiddenStore(uint32_t tokens, uint32_t residentTokens);
   void freeHiddenStore(uint32_t store);
-  uint32_t createBatch(const std::vector<int32_t>& rows, const std::vector<int32_t>& pages);
+  uint32_t createBatch(const std::vector<int32_t>& rows, const std::vector<int32_t>& pages, const std::vector<int32_t>& copies = {});
   void freeBatch(uint32_t batch);
   // buffer: where the layer was loaded to, if the part needs what streams of it; else kNoBuffer.
   // cacheBuffer: where the square's pages on disk are staged, for attention; kNoBuffer if it stages none.
@@ -261,6 +264,7 @@ class Runtime {
   void checkHiddenMove(const HiddenStore& store, const Activations& activations, uint32_t tokens) const;
 
   InstructionSet instructionSet_;
+  std::string gpuProducts_;
   RuntimeBytes bytes_;
   std::unique_ptr<Model> model_;  // freed by the queue's thread
   DecoderSpec spec_;

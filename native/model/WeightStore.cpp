@@ -132,20 +132,30 @@ void WeightStore::readStreamed(size_t layer, uint8_t* buffer, const std::atomic<
 }
 
 void WeightStore::readStreamed(size_t layer, const Pieces& pieces, const std::atomic<bool>& stopped) {
+  BlockState& state = blocks_[layer + 1];
+  for (;;) {
+    const FileStamp before = FileStamp::of(file_.descriptor());
+    const bool verified = before.known() && state.verified == before;
+    readPieces(layer, pieces, stopped, !verified);
+    if (!verified) state.verified = before;
+    // Written to while it was read unchecked: once more, with the checksums.
+    if (!verified || FileStamp::of(file_.descriptor()) == before) return;
+  }
+}
+
+void WeightStore::readPieces(size_t layer, const Pieces& pieces, const std::atomic<bool>& stopped, bool verify) {
   const Weights::Block& block = weights_.layerBlock(layer);
   const uint64_t from = block.streamedFrom(), end = from + block.streamedBytes();
-  BlockState& state = blocks_[layer + 1];
   Verification verification{block.residentBytes};
   for (uint64_t at = from; at < end; at += pieces.pieceBytes) {
     const uint64_t bytes = std::min(pieces.pieceBytes, end - at);
     uint8_t* buffer = pieces.next();
     readRange(layer + 1, at, at + bytes, buffer, &stopped);
     const uint64_t skipped = verification.at - at;  // of the first piece: what is resident
-    if (!state.verified) verifyMore(layer + 1, verification, buffer + skipped, bytes - skipped);
+    if (verify) verifyMore(layer + 1, verification, buffer + skipped, bytes - skipped);
     else verification.at = at + bytes;
     pieces.full(at - from, bytes);
   }
-  state.verified = true;
 }
 
 // first: a multiple of 4096 within the block.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "../runtime/DirectFile.h"
+#include "../runtime/FileStamp.h"
 #include "../runtime/ThreadPool.h"
 #include "StoreFormat.h"
 #include "WeightLoader.h"
@@ -35,11 +36,12 @@ class WeightStore {
   // The same, piece by piece and in order, to whoever takes them: `bytes` of a block from `offset` in it on, checked.
   using Sink = std::function<void(size_t block, uint64_t offset, const uint8_t* data, uint64_t bytes)>;
   void loadResident(LoadProgress& progress, const Sink& sink);
-  // Reads what streams of a layer: weights.layerBlock(layer).streamedBytes() into the buffer, a multiple of 4096. Checked when it is first read.
-  // Gives up between requests once `stopped` is set. After loadResident(); by one thread at a time.
+  // Reads what streams of a layer: weights.layerBlock(layer).streamedBytes() into the buffer, a multiple of 4096. Checked when it is
+  // first read, and again when somebody has written to the file since. Gives up between requests once `stopped` is set. After
+  // loadResident(); by one thread at a time.
   void readStreamed(size_t layer, uint8_t* buffer, const std::atomic<bool>& stopped);
   // The same in pieces of `pieceBytes`, a multiple of 4096: each is read to where next() says (a multiple of 4096, too) and then handed to full(). What does not
-  // match its checksum is found out with its last piece.
+  // match its checksum is found out with its last piece. Where somebody writes to the file meanwhile all pieces come a second time.
   struct Pieces {
     uint64_t pieceBytes;
     std::function<uint8_t*()> next;
@@ -48,6 +50,7 @@ class WeightStore {
   void readStreamed(size_t layer, const Pieces& pieces, const std::atomic<bool>& stopped);
 
  private:
+  void readPieces(size_t layer, const Pieces& pieces, const std::atomic<bool>& stopped, bool verify);
   void readRange(size_t block, uint64_t first, uint64_t end, uint8_t* to, const std::atomic<bool>* stopped);
   void verifyChunk(size_t block, size_t chunk, const uint8_t* data, uint64_t bytes) const;
   [[noreturn]] void refuseChunk(size_t block, uint64_t offset, uint32_t found, uint32_t expected) const;
@@ -62,7 +65,7 @@ class WeightStore {
     std::vector<uint32_t> checksums;  // of its chunks
     // The chunk that the cut between resident and streamed parts goes through: the checksum of its streamed rest, known once the whole was checked.
     uint32_t restChecksum = 0;
-    bool verified = false;  // the streamed part was read well once
+    FileStamp verified;  // of the file, just before its streamed part was read and found good
   };
   std::vector<BlockState> blocks_;
 };

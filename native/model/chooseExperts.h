@@ -12,7 +12,7 @@ struct ExpertChoice {
   float weight;
 };
 
-// The best `count` of softmax(logits), divided by their sum, the lowest index first among equals. NaN counts as the worst. Logits are overwritten.
+// The best `count` of softmax(logits), divided by their sum, the lowest index first among equals. Of a NaN among the logits all weights are NaN: it has to show. Logits are overwritten.
 inline void chooseExperts(const RowKernels& kernels, float* logits, uint32_t experts, uint32_t count, ExpertChoice* choices) {
   float maximum;
   size_t first;

@@ -73,10 +73,20 @@ size_t listHeadTokens(const Batch& batch, uint32_t* tokens) {
   return count;
 }
 
-}  // namespace
+// Remembers for each row that will be sampled from as of which layer its hidden states are not finite.
+void lookForOdd(const Pass& pass, size_t layer) {
+  if (pass.measuring) return;
+  const size_t width = pass.spec.hiddenSize;
+  for (const BatchRange& range : pass.batch.ranges) {
+    Row& row = *range.row;
+    if (range.mode != HeadMode::Sample || row.oddLayer >= 0) continue;
+    const float* last = pass.activations.hidden + (size_t(range.firstToken) + range.tokens - 1) * width;
+    if (!pass.compute.kernels.rows.allFinite(last, width)) row.oddLayer = static_cast<int32_t>(layer);
+  }
+}
 
-// After the last layer nobody asks for a prompt's other tokens: rows that the head takes are moved to the front, finished there, and moved back.
-void finish(const Pass& pass, size_t layer) {
+// As finishAll(), of what is still wanted. After the last layer nobody asks for a prompt's other tokens: rows that the head takes are moved to the front, finished there, and moved back.
+void finishWanted(const Pass& pass, size_t layer) {
   if (!pass.spec.samples() || layer + 1 != pass.spec.layers) return finishAll(pass, layer);
   const size_t mark = pass.scratch.used();
   uint32_t* taken = pass.scratch.take<uint32_t>(pass.tokens());
@@ -97,6 +107,13 @@ void finish(const Pass& pass, size_t layer) {
     for (size_t i = count; i-- > 0;) move(pass.activations.hidden, width, i, taken[i]);
   }
   pass.scratch.release(mark);
+}
+
+}  // namespace
+
+void finish(const Pass& pass, size_t layer) {
+  finishWanted(pass, layer);
+  lookForOdd(pass, layer);
 }
 
 void feedForward(const Pass& pass, const LayerWeights& weights, const float* input, float* output) {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "headRows.h"
@@ -32,11 +33,13 @@ void takeLargest(const Pass& pass, const WantedLogits* wanted, size_t rows, cons
       float value;
       size_t index;
       pass.compute.kernels.rows.argMax(logits + r * outputs, outputs, &value, &index);
-      if (!(value > largest[r])) return;
+      if (value <= largest[r] || std::isnan(largest[r])) return;  // a NaN counts as above all: it has to show
       largest[r] = value;
       result.tokens[wanted[r].result] = static_cast<int32_t>(first + index);
     });
   }
+  for (size_t r = 0; r < rows; r++)
+    if (!std::isfinite(largest[r])) result.tokens[wanted[r].result] = kNotFinite;
   pass.scratch.release(mark);
 }
 

@@ -63,19 +63,23 @@ void useLogits(const Kernels& kernels, const Batch& batch, const WantedLogits& w
     result.scores[wanted.result] = logProbability(kernels, logits, vocabulary, row.tokens[batch.tokens[wanted.token].position + 1]);
     return;
   }
-  if (row.logprobs > 0) {
-    topLogProbabilities(kernels, logits, vocabulary, static_cast<size_t>(row.logprobs), &result.topTokens[wanted.top], &result.topLogprobs[wanted.top], workspace);
-  }
   const SampledToken sampled = sampleToken(kernels, row.sampling, logits, vocabulary, row.tokens.data(), row.tokens.size(),
                                            static_cast<uint32_t>(row.tokens.size()), row.logprobs >= 0, workspace);
   result.tokens[wanted.result] = sampled.token;
   if (row.logprobs >= 0) result.logprobs[wanted.result] = sampled.logprob;
+  if (row.logprobs > 0 && sampled.token != kNotFinite) {
+    topLogProbabilities(kernels, logits, vocabulary, static_cast<size_t>(row.logprobs), &result.topTokens[wanted.top], &result.topLogprobs[wanted.top], workspace);
+  }
 }
 
-void appendSampled(const Batch& batch, const std::vector<WantedLogits>& wanted, const HeadResult& result) {
+void appendSampled(const Batch& batch, const std::vector<WantedLogits>& wanted, HeadResult& result) {
   for (const WantedLogits& entry : wanted) {
     const BatchRange& range = batch.ranges[entry.range];
-    if (range.mode == HeadMode::Sample) range.row->append(result.tokens[entry.result]);
+    if (range.mode != HeadMode::Sample) continue;
+    int32_t& token = result.tokens[entry.result];
+    // Passes that are under way for a row need a token until its owner hears that there is none.
+    range.row->append(std::max(token, 0));
+    if (token == kNotFinite) token -= 1 + range.row->oddLayer;
   }
 }
 

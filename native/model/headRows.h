@@ -25,7 +25,7 @@ std::vector<WantedLogits> listWanted(const Batch& batch, HeadResult& result, boo
 // Scores or samples from one row's logits. workspace: vocabulary entries of 8 bytes.
 void useLogits(const Kernels& kernels, const Batch& batch, const WantedLogits& wanted, const float* logits, size_t vocabulary, void* workspace, HeadResult& result);
 
-// The sampled tokens to their rows.
-void appendSampled(const Batch& batch, const std::vector<WantedLogits>& wanted, const HeadResult& result);
+// The sampled tokens to their rows. What stands in `result` for a row without one says as of which layer (HeadResult::tokens).
+void appendSampled(const Batch& batch, const std::vector<WantedLogits>& wanted, HeadResult& result);
 
 }  // namespace spillway

@@ -11,6 +11,7 @@
 #include "../runtime/Error.h"
 #include "../runtime/ThreadPool.h"
 #include "StoreFormat.h"
+#include "WeightStore.h"
 #include "WeightUnit.h"
 
 namespace spillway {
@@ -28,6 +29,7 @@ class Repack {
         progress_(progress),
         header_(makeStoreHeader(weights, options.fingerprint)),
         files_(openFiles(options, weights)),
+        stamps_(options.stamps),
         pool_(options.threads),
         writer_(options.store, header_.table.fileBytes, DirectWriter::Leftover::Resume, disk),
         headerMemory_(header_.table.headerBytes, "repacking the weights") {
@@ -46,6 +48,7 @@ class Repack {
   }
 
   void run() {
+    if (finishedMeanwhile()) return;
     try {
       size_t block = resume();
       for (; block < weights_.blocks().size(); block++) writeBlock(block);
@@ -60,11 +63,34 @@ class Repack {
   static std::vector<File> openFiles(const RepackOptions& options, const Weights& weights) {
     std::vector<File> files;
     for (const std::string& path : options.files) files.emplace_back(path);
+    if (!options.stamps.empty() && options.stamps.size() != files.size()) {
+      const std::string found = std::to_string(options.stamps.size()), expected = std::to_string(files.size());
+      throw Error(ErrorCode::InvalidArgument, "stamps: found " + found + ", expected one a file, " + expected);
+    }
+    checkStamps(files, options.stamps);
     weights.checkFiles(files);
     return files;
   }
 
+  static void checkStamps(const std::vector<File>& files, const std::vector<std::string>& stamps) {
+    for (size_t f = 0; f < stamps.size(); f++) {
+      if (files[f].stamp().text() == stamps[f]) continue;
+      throw FileError(files[f].path(), "file", "another one, or a change, since its contents were hashed", "a file that stays as it is");
+    }
+  }
+
   std::vector<WeightUnit> unitsOf(size_t b) const { return weightUnits(weights_, weights_.blocks()[b].first, weights_.blocks()[b].end); }
+
+  // Whoever had the lock before may have made it between the caller's last look and now.
+  bool finishedMeanwhile() {
+    try {
+      if (!inspectStore(writer_.path(), header_.table.fingerprint)) return false;
+    } catch (const FileError&) {
+      return false;  // damaged, or somebody else's: what the caller wants replaced
+    }
+    for (const StoreTable::Block& block : header_.table.blocks) progress_.add(block.bytes);
+    return true;
+  }
 
   // The number of blocks that are there already. Afterwards the file has a header that says so.
   size_t resume() {
@@ -135,6 +161,7 @@ class Repack {
       written += ready;
     }
     for (Window& window : windows_) window.await();
+    checkStamps(files_, stamps_);  // what is not the model's is never called whole
     putChecksums(header_.bytes, header_.table, b, checksums);
     writeHeader();
   }
@@ -171,6 +198,7 @@ class Repack {
   LoadProgress& progress_;
   StoreHeader header_;
   std::vector<File> files_;
+  const std::vector<std::string> stamps_;
   ThreadPool pool_;
   DirectWriter writer_;
   Arena headerMemory_;  // aligned as disks want it

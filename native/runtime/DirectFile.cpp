@@ -111,7 +111,8 @@ void DirectFile::open(Access access) {
   const char* const expected = access == Access::Read ? "a file that can be read" : access == Access::Create ? "a file that can be created" : "a file that can be read and written";
   if (path_.find('\0') != std::string::npos) throw FileError(path_.substr(0, path_.find('\0')), "path", "a zero byte in it", "a path");
   // Non-blocking, so that a FIFO does not hang us; O_DIRECT comes later, since open() may create the file before it refuses the flag.
-  const int flags = O_CLOEXEC | O_NONBLOCK | (access == Access::Read ? O_RDONLY : O_RDWR) | (access == Access::Create ? O_CREAT | O_EXCL : 0);
+  // What is written to is never somewhere else: in a folder that others write to a link might lead to a file of the user's.
+  const int flags = O_CLOEXEC | O_NONBLOCK | (access == Access::Read ? O_RDONLY : O_RDWR | O_NOFOLLOW) | (access == Access::Create ? O_CREAT | O_EXCL : 0);
   int error = injected(options_.faults, DiskOperation::Open);
   while (error == 0 && descriptor_ < 0) {
     descriptor_ = ::open(path_.c_str(), flags, 0600);

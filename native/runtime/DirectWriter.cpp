@@ -61,7 +61,7 @@ void DirectWriter::open(Leftover leftover, uint64_t bytes) {
       if (exists(temporary) != found) continue;
       throw;
     }
-    if (!lock(file_->descriptor())) throw FileError(temporary, "file", "another process that is writing it", "a file that nobody writes");
+    if (!lock(file_->descriptor())) throw FileError(temporary, "file", "another process that is writing it", "a file that nobody writes", ErrorCode::Busy);
     if (!isStillNamed(file_->descriptor(), temporary)) continue;
     if (!found) return;
     if (leftover == Leftover::Resume && file_->size() == bytes) {

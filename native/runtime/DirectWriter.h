@@ -20,7 +20,7 @@ class DirectWriter {
   static std::string temporaryPath(const std::string& path) { return path + ".partial"; }
 
   // Reserves `bytes` for the temporary file and locks it against other writers, also of other processes (the lock dies with the process).
-  // Throws FileError: another process is writing it, the disk is full, the folder is missing or forbids it.
+  // Throws FileError: another process is writing it (code Busy), the disk is full, the folder is missing or forbids it.
   DirectWriter(std::string path, uint64_t bytes, Leftover leftover = Leftover::Discard, const DirectOptions& options = {});
   // Removes the temporary file unless commit() succeeded or keep() was called.
   ~DirectWriter();

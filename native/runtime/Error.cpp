@@ -6,6 +6,7 @@ const char* errorCodeName(ErrorCode code) {
   switch (code) {
     case ErrorCode::InvalidArgument: return "invalid-argument";
     case ErrorCode::File: return "file";
+    case ErrorCode::Busy: return "busy";
     case ErrorCode::Memory: return "memory";
     case ErrorCode::Cancelled: return "cancelled";
     case ErrorCode::Dependency: return "dependency";

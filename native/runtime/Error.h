@@ -8,6 +8,7 @@ namespace spillway {
 enum class ErrorCode {
   InvalidArgument,  // a call's argument is out of range; a bug in the caller or a hostile input
   File,             // a file cannot be opened, is too short, or fails to be read
+  Busy,             // a file that another process is writing: it will be there, or free, in a while
   Memory,           // a reservation failed
   Cancelled,
   Dependency,  // a task that this one waits for failed
@@ -29,8 +30,9 @@ class Error : public std::runtime_error {
 // A file does not hold what was expected of it. The message is "file: field: found ..., expected ...".
 class FileError : public Error {
  public:
-  FileError(const std::string& file, const std::string& field, const std::string& found, const std::string& expected)
-      : Error(ErrorCode::File, file + ": " + field + ": found " + found + ", expected " + expected),
+  FileError(const std::string& file, const std::string& field, const std::string& found, const std::string& expected,
+            ErrorCode code = ErrorCode::File)
+      : Error(code, file + ": " + field + ": found " + found + ", expected " + expected),
         file(file), field(field), found(found), expected(expected) {}
 
   const std::string file;

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "FileStamp.h"
+
 namespace spillway {
 
 class File {
@@ -18,6 +20,7 @@ class File {
 
   const std::string& path() const { return path_; }
   uint64_t bytes() const { return bytes_; }  // when it was opened
+  FileStamp stamp() const { return FileStamp::of(descriptor_); }  // now
 
   // Reads exactly `bytes`. Throws FileError for an error or an early end; `field` says in it what was being read.
   void read(uint64_t offset, void* buffer, size_t bytes, const std::string& field) const;

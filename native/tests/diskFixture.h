@@ -96,13 +96,14 @@ inline std::vector<uint8_t> contentsOf(const std::string& path) {
 // Runs `body`, which must throw a FileError, and returns its parts.
 struct Thrown {
   std::string file, field, found, expected;
+  ErrorCode code = ErrorCode::Internal;
 };
 template <typename Body>
 Thrown thrownBy(Body body) {
   try {
     body();
   } catch (const FileError& error) {
-    return {error.file, error.field, error.found, error.expected};
+    return {error.file, error.field, error.found, error.expected, error.code()};
   }
   ADD_FAILURE() << "no FileError";
   return {};

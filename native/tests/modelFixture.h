@@ -135,6 +135,7 @@ struct Range {
   uint32_t tokens;
   HeadMode mode;
   std::vector<int32_t> pages;
+  int32_t copyFrom = -1;  // page whose tokens that of the first position begins with
 };
 
 class TinyRuntime {
@@ -165,14 +166,15 @@ class TinyRuntime {
 
   // All parts of all layers for one batch; the head's completion. Fails the test if the head failed.
   std::unique_ptr<HeadResult> pass(const std::vector<Range>& ranges) {
-    std::vector<int32_t> rows, pages;
+    std::vector<int32_t> rows, pages, copies;
     for (const Range& range : ranges) {
+      if (range.copyFrom >= 0) copies.insert(copies.end(), {int32_t(rows.size() / kBatchStride), range.copyFrom});
       for (uint32_t value : {range.row, range.first, range.tokens, uint32_t(range.mode), uint32_t(pages.size()), uint32_t(range.pages.size()), uint32_t(-1)}) {
         rows.push_back(int32_t(value));
       }
       pages.insert(pages.end(), range.pages.begin(), range.pages.end());
     }
-    const uint32_t batch = runtime.createBatch(rows, pages);
+    const uint32_t batch = runtime.createBatch(rows, pages, copies);
     EventId last = runtime.submitCompute(ComputePart::Embed, 0, batch, activations, {});
     for (uint32_t layer = 0; layer < layers; layer++) {
       for (ComputePart part : {ComputePart::Project, ComputePart::Attend, ComputePart::Finish}) {

@@ -1,7 +1,7 @@
 // Greedy rows take the largest logit slice by slice of the vocabulary: the same tokens as from all logits at once.
 #include <cstdio>
 
-#include "modelFixture.h"
+#include "oddRows.h"
 
 namespace spillway {
 namespace {
@@ -67,6 +67,53 @@ TEST(Head, OfEqualLogitsInSeveralSlicesTheFirstWins) {
   for (uint32_t i = 0; i < kPairs; i++) ranges.push_back({tiny.runtime.createRow(rowOptions({int32_t(i)}, 8)), 0, 1, HeadMode::Sample, {int32_t(i)}});
   const auto head = tiny.pass(ranges);
   for (int32_t token : head->tokens) EXPECT_EQ(token, 0);
+}
+
+TEST(OddRows, ChangeNoBitOfTheOthersAndHaveNoToken) {
+  for (const float value : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    const TinyModel model(oddSpec());
+    overwriteRow(model, -1, "token_embedding", kOddToken, value);
+    for (const CacheType cache : {CacheType::F32, CacheType::F16, CacheType::Q8, CacheType::Q4})
+      for (const InstructionSet set : kInstructionSets) {
+        if (!machineHas(set)) continue;
+        SCOPED_TRACE(std::string(instructionSetName(set)) + ", cache " + std::to_string(int(cache)) + ", " + std::to_string(value));
+        RuntimeOptions options = model.options();
+        options.cacheType = cache;
+        options.instructionSet = set;
+        options.precision = cache == CacheType::F32 ? Precision::Float32 : Precision::Default;
+        expectOddRowsAlone(options);
+        options.keepKeys = 0.5f;
+        if (std::isnan(value)) expectOddRowsAlone(options);
+      }
+  }
+}
+
+TEST(OddRows, OfAMixtureWhereARoutersWeightsAreOdd) {
+  const TinyModel model(mixtureSpec(4, 2));
+  overwriteRow(model, 1, "router.weight", 2, std::numeric_limits<float>::quiet_NaN());
+  TinyRuntime tiny(model.options());
+  const auto head = tiny.pass({{tiny.runtime.createRow(rowOptions({1, 2, 3}, 8)), 0, 3, HeadMode::Sample, {0}}});
+  EXPECT_EQ(head->tokens[0], -2 - 1);
+}
+
+// The head itself, a slice of it that is not the first, and each of the layers.
+TEST(OddRows, SayAsOfWhichLayer) {
+  const auto tokenOf = [](const std::function<void(const TinyModel&)>& change, DecoderSpec spec = smallSpec(), int32_t logprobs = -1) {
+    const TinyModel model(spec);
+    change(model);
+    TinyRuntime tiny(model.options());
+    RowOptions row = rowOptions({1, 2, 3}, 8);
+    row.logprobs = logprobs;
+    return tiny.pass({{tiny.runtime.createRow(std::move(row)), 0, 3, HeadMode::Sample, {0}}})->tokens[0];
+  };
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_GE(tokenOf([](const TinyModel&) {}), 0);
+  EXPECT_EQ(tokenOf([&](const TinyModel& model) { overwriteRow(model, 0, "down.weight", 3, nan); }), -2);
+  EXPECT_EQ(tokenOf([&](const TinyModel& model) { overwriteRow(model, 1, "v.weight", 3, nan); }), -3);
+  EXPECT_EQ(tokenOf([&](const TinyModel& model) { overwriteRow(model, 1, "o.weight", 3, 3e38f); }), -3);
+  EXPECT_EQ(tokenOf([&](const TinyModel& model) { overwriteRow(model, -1, "final_norm.weight", 0, nan); }), kNotFinite);
+  for (const int32_t logprobs : {-1, 0, 3})
+    for (const uint32_t token : {0u, 19999u}) EXPECT_EQ(tokenOf([&](const TinyModel& model) { overwriteRow(model, -1, "head.weight", token, nan); }, wideSpec(), logprobs), kNotFinite);
 }
 
 }  // namespace

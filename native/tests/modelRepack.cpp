@@ -1,4 +1,5 @@
 // Making stores: whole or not there at all, taken up where they were left, and refused when they are not what they should be.
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "../kernels/cpu/Matmul.h"
@@ -82,6 +83,51 @@ TEST(Repack, AnotherFingerprintStartsAnew) {
   repack(std::move(options), progress, total);
   EXPECT_FALSE(inspectStore(store.path, TinyStore::kFingerprint));
   EXPECT_TRUE(inspectStore(store.path, "tidy model"));
+}
+
+TEST(Repack, LeavesAWholeStoreOfTheFingerprintAlone) {
+  TinyStore store(smallSpec(), false);
+  struct stat first{}, second{};
+  ASSERT_EQ(stat(store.path.c_str(), &first), 0);
+  store.make();
+  ASSERT_EQ(stat(store.path.c_str(), &second), 0);
+  EXPECT_EQ(first.st_ino, second.st_ino);
+  EXPECT_FALSE(exists(store.partial()));
+  // A damaged one is no such store.
+  const std::vector<char> whole = readAll(store.path);
+  flipByte(store.path, 60);
+  store.make();
+  EXPECT_EQ(readAll(store.path), whole);
+}
+
+TEST(Repack, ModelFilesThatAreNotWhatTheyWereAreRefused) {
+  TinyStore store(smallSpec(), false);
+  std::remove(store.path.c_str());
+  const auto attempt = [&](const std::string& stamp, const std::function<void()>& meanwhile) {
+    RepackOptions options = store.repackOptions();
+    options.stamps = {stamp};
+    LoadProgress progress;
+    progress.changed = meanwhile;
+    std::atomic<uint64_t> total{0};
+    repack(std::move(options), progress, total);
+  };
+  const std::string stamp = File(store.model.file).stamp().text();
+  const auto expectRefused = [&](const std::string& given, const std::function<void()>& meanwhile) {
+    try {
+      attempt(given, meanwhile);
+      ADD_FAILURE() << "accepted";
+    } catch (const FileError& error) {
+      EXPECT_EQ(error.file, store.model.file);
+      EXPECT_EQ(error.found, "another one, or a change, since its contents were hashed");
+    }
+    EXPECT_FALSE(exists(store.path));
+    EXPECT_FALSE(exists(store.partial()));
+  };
+  expectRefused("1:2:3:4:5", [] {});
+  attempt(stamp, [] {});
+  std::remove(store.path.c_str());
+  expectRefused(stamp, [&] { chmod(store.model.file.c_str(), 0600); });
+  expectRefused(stamp, [] {});
 }
 
 TEST(Repack, ModelFilesThatFailLeaveNothingBehind) {

@@ -91,6 +91,40 @@ TEST_F(RuntimeRules, BatchesAreChecked) {
   EXPECT_NO_THROW(tiny_.runtime.createBatch({a, 16, 1, 0, 0, 2, -1, b, 16, 1, 0, 2, 2, -1}, {7, 8, 7, 9}));
 }
 
+TEST_F(RuntimeRules, CopiesAreChecked) {
+  const int32_t a = int32_t(row()), b = int32_t(row());
+  const auto refuse = [&](const std::vector<int32_t>& copies, const std::string& words) {
+    expectRefused([&] { tiny_.runtime.createBatch({a, 18, 2, 0, 0, 2, -1, b, 16, 2, 0, 2, 2, -1}, {7, 8, 7, 9}, copies); }, words);
+  };
+  refuse({0}, "two a copy");
+  refuse({2, 5}, "copies[0] range: found 2, expected one of the batch's 2");
+  refuse({-1, 5}, "copies[0] range");
+  refuse({0, 64}, "copies[0] page: found 64");
+  refuse({0, -1}, "copies[0] page: found -1");
+  refuse({0, 8}, "another page than the range's own");
+  refuse({1, 5}, "begins within a page");
+  refuse({0, 5, 0, 6}, "copies[1] range: found 0, expected each range once");
+  EXPECT_NO_THROW(tiny_.runtime.createBatch({a, 18, 2, 0, 0, 2, -1, b, 16, 2, 0, 2, 2, -1}, {7, 8, 7, 9}, {0, 5}));
+}
+
+// A prompt that goes on in the middle of a page where another one parts from it, also while that one goes on in its own page in the same batch.
+TEST_F(RuntimeRules, ACopiedPageGivesTheSameBits) {
+  std::vector<int32_t> first = randomTokens(22, 64, 1), second(first.begin(), first.begin() + 19);
+  for (int32_t token : randomTokens(6, 64, 2)) second.push_back(token);
+  const auto make = [&](const std::vector<int32_t>& tokens) {
+    RowOptions options = rowOptions(tokens, 40);
+    options.logprobs = 3;
+    return tiny_.runtime.createRow(std::move(options));
+  };
+  const auto alone = tiny_.pass({{make(second), 0, 25, HeadMode::Sample, {0, 1}}});
+  const uint32_t donor = make(first), follower = make(second);
+  tiny_.pass({{donor, 0, 20, HeadMode::None, {10, 11}}});
+  const auto together = tiny_.pass({{donor, 20, 2, HeadMode::None, {10, 11}}, {follower, 19, 6, HeadMode::Sample, {10, 12}, 11}});
+  EXPECT_EQ(together->tokens, alone->tokens);
+  EXPECT_EQ(together->topTokens, alone->topTokens);
+  EXPECT_EQ(together->topLogprobs, alone->topLogprobs);
+}
+
 TEST_F(RuntimeRules, SubmissionsAreChecked) {
   const uint32_t r = row();
   const uint32_t batch = tiny_.runtime.createBatch({int32_t(r), 0, 5, 0, 0, 1, -1}, {0});

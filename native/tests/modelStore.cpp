@@ -1,7 +1,10 @@
 // Weights from a store: the same bits wherever a layer is cut, and damage that is found and named.
+#include <chrono>
 #include <cstring>
 #include <functional>
+#include <thread>
 
+#include "../model/WeightStore.h"
 #include "storeFixture.h"
 
 namespace spillway {
@@ -92,6 +95,56 @@ TEST_F(LargeStore, IsReadInChunks) {
   for (uint64_t bytes : {uint64_t(0), kChunkBytes - 1, kChunkBytes, kChunkBytes + 40000, 2 * kChunkBytes + 5, all_[1].bytes - 1, all_[1].bytes}) {
     expectSameBits(score(store_.options(bytes, 2), bytes == 0 ? 3 : 1), expected, std::to_string(bytes));
   }
+}
+
+// What streams is checked once, and again when the file has been written to since.
+TEST_F(LargeStore, IsCheckedAgainOnceSomebodyHasWrittenToIt) {
+  const RuntimeOptions options = store_.model.options();
+  Weights weights(options.decoder, options.bindings, options.files, 0);
+  weights.reserve();
+  WeightStore opened(store_.path, TinyStore::kFingerprint, weights);
+  ThreadPool pool(1);
+  LoadProgress progress;
+  opened.loadResident(pool, progress);
+  const Arena buffer(DirectFile::aligned(weights.mostStreamedBytes()), "the test");
+  const std::atomic<bool> stopped{false};
+  uint64_t pieces = 0;
+  std::function<void()> afterFirst = [] {};
+  const auto read = [&] {
+    pieces = 0;
+    opened.readStreamed(1, {kChunkBytes / 4, [&] { return buffer.data(); }, [&](uint64_t offset, uint64_t) {
+                              if (pieces++ == 0) afterFirst();
+                              EXPECT_EQ(offset % (kChunkBytes / 4), 0u);
+                            }}, stopped);
+  };
+  const uint64_t last = inspectStore(store_.path, TinyStore::kFingerprint)->fileBytes - DirectFile::kAlignment;
+  const auto overwrite = [&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // the times of a file change by the kernel's tick
+    flipByte(store_.path, last);
+  };
+  read();
+  const uint64_t usual = pieces;
+  read();
+  EXPECT_EQ(pieces, usual);
+
+  overwrite();
+  EXPECT_THROW(read(), FileError);
+  overwrite();
+  read();
+  // While it is read: all of it comes a second time.
+  afterFirst = overwrite;
+  EXPECT_THROW(read(), FileError);
+  EXPECT_GT(pieces, usual);
+  afterFirst = [] {};
+  EXPECT_THROW(read(), FileError);
+  overwrite();
+  read();
+  afterFirst = [&] {
+    overwrite();
+    overwrite();
+  };
+  read();
+  EXPECT_EQ(pieces, 2 * usual);
 }
 
 TEST_F(LargeStore, DamageIsFoundWhereverItIs) {

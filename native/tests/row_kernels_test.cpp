@@ -236,14 +236,18 @@ TEST(RowKernels, ArgMaxGivesTheFirstOfTheLargest) {
       size_t index = 0;
       for (size_t i = 0; i < n; i++)
         if (x[i] > best) best = x[i], index = i;
+      const bool odd = std::any_of(x.begin(), x.end(), [](float value) { return std::isnan(value); });
+      if (odd) index = 0;
       onAllSets("argMax", n, [&](const RowKernels& kernels) {
         Exact<float> in(x);
         float value = 77;
         size_t at = 77;
         kernels.argMax(in.get(), n, &value, &at);
-        EXPECT_EQ(value, best);
+        EXPECT_TRUE(odd ? std::isnan(value) : value == best);
         EXPECT_EQ(at, index);
-        return std::vector<float>{value};
+        const bool finite = std::all_of(x.begin(), x.end(), [](float each) { return std::isfinite(each); });
+        EXPECT_EQ(kernels.allFinite(in.get(), n), finite);
+        return std::vector<float>{odd ? kNan : value};
       });
     }
   }

@@ -83,6 +83,7 @@ TEST_P(DirectWriterEveryWay, OneWriterAtATime) {
   for (const auto leftover : {DirectWriter::Leftover::Discard, DirectWriter::Leftover::Resume}) {
     const Thrown thrown = thrownBy([&] { DirectWriter second(path(), kBytes, leftover, options()); });
     EXPECT_EQ(thrown.found, "another process that is writing it");
+    EXPECT_EQ(thrown.code, ErrorCode::Busy);
   }
   fill(first, 4);
   first.commit();

@@ -135,18 +135,49 @@ TEST(Sampling, GreedyTakesTheLargestAndTheLowestIdAtATie) {
   EXPECT_EQ(sample(at(0), {-3, -kInfinity, -2}).token, 2);
 }
 
-TEST(Sampling, NanCountsAsMinusInfinity) {
-  const Sampler sample;
-  for (float temperature : {0.0f, 1.0f}) {
-    EXPECT_EQ(sample(at(temperature), {kNan, -50, kNan}).token, 1);
-    EXPECT_EQ(sample(at(temperature), {kNan, kNan}).token, 0);
-    EXPECT_EQ(sample(at(temperature), {-kInfinity, -kInfinity}).token, 0);
-    EXPECT_EQ(sample(at(temperature), {1, kInfinity, kInfinity}).token, 1);
-  }
-  EXPECT_FLOAT_EQ(sample(at(0), {kNan, 2, 2}).logprob, std::log(0.5f));
+// A NaN wherever it stands among many, infinity, and nothing that could be chosen; however the row samples.
+TEST(Sampling, LogitsThatAreNotFiniteGiveNoToken) {
   SamplingParameters all = at(1);
   all.topK = 2, all.topP = 0.9f, all.minP = 0.1f, all.repetitionPenalty = 1.3f;
-  EXPECT_EQ((Sampler{bestInstructionSet(), {0, 1, 2}}(all, {kNan, kNan, 3, kNan}).token), 2);
+  SamplingParameters penalised = at(0);
+  penalised.repetitionPenalty = 2;
+  std::vector<std::vector<float>> odd = {{kNan}, {kInfinity}, {-kInfinity}, {kNan, -50, kNan}, {-kInfinity, -kInfinity}, {1, kInfinity, kInfinity}, {-kInfinity, kNan}, {kInfinity, -kInfinity}};
+  for (const size_t n : {size_t{15}, size_t{16}, size_t{33}, size_t{1025}, size_t{3000}})
+    for (const size_t at : {size_t{0}, size_t{7}, n / 2, n - 1})
+      for (const float value : {kNan, kInfinity}) {
+        odd.push_back(randomLogits(n, n));
+        odd.back()[at] = value;
+      }
+  for (const InstructionSet set : kInstructionSets) {
+    if (!machineHas(set)) continue;
+    for (const SamplingParameters& parameters : {at(0), at(1), penalised, all})
+      for (const std::vector<float>& logits : odd) {
+        const SampledToken sampled = Sampler{set, {0, 1, 2}}(parameters, logits);
+        ASSERT_EQ(sampled.token, kNotFinite) << instructionSetName(set) << ", " << logits.size();
+        ASSERT_TRUE(std::isnan(sampled.logprob));
+        ASSERT_TRUE(std::isnan(logProbability(kernelsFor(set), logits.data(), logits.size(), 0)));
+      }
+  }
+}
+
+TEST(Sampling, MinusInfinityIsATokenThatIsNeverChosen) {
+  const Sampler sample;
+  for (float temperature : {0.0f, 1.0f}) {
+    const SampledToken sampled = sample(at(temperature), {-kInfinity, -50, -kInfinity});
+    EXPECT_EQ(sampled.token, 1);
+    EXPECT_EQ(sampled.logprob, 0.0f);
+  }
+  const std::vector<float> logits = {-kInfinity, 2};
+  EXPECT_EQ(logProbability(kernelsFor(bestInstructionSet()), logits.data(), 2, 0), -kInfinity);
+}
+
+// What a penalty makes of finite logits is no fault of the model's.
+TEST(Sampling, APenaltyThatMakesAnInfinityIsTakenAsGreedyWould) {
+  for (float temperature : {0.0f, 1.0f}) {
+    SamplingParameters parameters = at(temperature);
+    parameters.repetitionPenalty = 1e-30f;
+    EXPECT_EQ((Sampler{bestInstructionSet(), {1}}(parameters, {4, 1e10f, 5}).token), 1);
+  }
 }
 
 TEST(Sampling, RepetitionPenaltyCountsEachTokenOnceAndIgnoresWhatIsNoToken) {
@@ -271,12 +302,13 @@ TEST(Sampling, TopLogProbabilitiesForAnyCount) {
     std::vector<float> logits = randomLogits(n, random());
     for (float& logit : logits) {
       if (round % 2) logit = std::round(logit);  // many ties
-      if (round % 3 == 0 && random() % 3 == 0) logit = random() % 2 ? kNan : -kInfinity;
+      if (round % 3 == 0 && random() % 3 == 0) logit = -kInfinity;
     }
+    logits[random() % n] = 1;  // one can be chosen
     double sum = 0;
     std::vector<int32_t> order(n);
-    for (size_t i = 0; i < n; i++) order[i] = static_cast<int32_t>(i), sum += std::isnan(logits[i]) ? 0.0 : std::exp(static_cast<double>(logits[i]));
-    const auto value = [&](int32_t i) { return std::isnan(logits[static_cast<size_t>(i)]) ? -kInfinity : logits[static_cast<size_t>(i)]; };
+    for (size_t i = 0; i < n; i++) order[i] = static_cast<int32_t>(i), sum += std::exp(static_cast<double>(logits[i]));
+    const auto value = [&](int32_t i) { return logits[static_cast<size_t>(i)]; };
     std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return value(a) > value(b); });
     for (size_t count : {size_t{0}, size_t{1}, size_t{5}, n / 2, n}) {
       if (count > n) continue;

@@ -1,12 +1,11 @@
 import { UsageError } from '../errors/UsageError.js';
 import { found } from './found.js';
 import { membersOf } from './membersOf.js';
-import { wholeNumberWords } from './wholeNumberWords.js';
+import { isWithin, rangeWords, wholeRange, type NumberRange } from './NumberRange.js';
 
 /** @throws UsageError unless it is a whole number from `least` to `most` */
-export function checkWhole(name: string, value: unknown, least: number, most = Number.MAX_SAFE_INTEGER): asserts value is number {
-  if (typeof value === 'number' && Number.isSafeInteger(value) && value >= least && value <= most) return;
-  throw new UsageError(`${name}: found ${found(value)}, expected ${wholeNumberWords(value, least, most)}`);
+export function checkWhole(name: string, value: unknown, least: number, most?: number): asserts value is number {
+  checkNumber(name, value, wholeRange(least, most));
 }
 
 /** @throws UsageError unless it is one of these */
@@ -31,9 +30,9 @@ export function checkSignal(name: string, value: unknown): void {
   if (typeof aborted !== 'boolean' || typeof addEventListener !== 'function') throw new UsageError(`${name}: found ${found(value)}, expected an AbortSignal`);
 }
 
-/** @throws UsageError unless it is a number that is right; NaN is none */
-export function checkNumber(name: string, value: unknown, right: (value: number) => boolean, expected: string): asserts value is number {
-  if (typeof value !== 'number' || Number.isNaN(value) || !right(value)) throw new UsageError(`${name}: found ${found(value)}, expected ${expected}`);
+/** @throws UsageError unless it is a number of the range */
+export function checkNumber(name: string, value: unknown, range: NumberRange): asserts value is number {
+  if (!isWithin(value, range)) throw new UsageError(`${name}: found ${found(value)}, expected ${rangeWords(range, value)}`);
 }
 
 /** @throws UsageError unless it is a string */

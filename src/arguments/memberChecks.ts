@@ -2,6 +2,7 @@ import { parseBytes, type Size } from '../units.js';
 import type { Check } from './checkMembers.js';
 import { checkObject } from './checkObject.js';
 import { checkNumber, checkOneOf, checkText, checkWhole } from './checks.js';
+import type { NumberRange } from './NumberRange.js';
 
 // The checks of single values, as the tables of checkMembers take them.
 
@@ -12,10 +13,10 @@ export function whole(least: number, most?: number): Check {
   };
 }
 
-/** A number that is right. */
-export function number(right: (value: number) => boolean, expected: string): Check {
+/** A number of the range. */
+export function number(range: NumberRange): Check {
   return (name, value) => {
-    checkNumber(name, value, right, expected);
+    checkNumber(name, value, range);
   };
 }
 

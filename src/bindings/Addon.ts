@@ -1,4 +1,5 @@
 import type { GpuFacts, GpuFigureName, GpuRuntimeBytes, GpuRuntimeOptions } from './Gpu.js';
+import type { RepackOptions, StoreFacts } from './Store.js';
 import type { DecoderSpec } from '../model/DecoderSpec.js';
 import type { TensorBinding } from '../model/TensorBinding.js';
 
@@ -6,16 +7,19 @@ import type { TensorBinding } from '../model/TensorBinding.js';
 export interface Addon {
   /** The package version that the addon was built from; the loader refuses another one. */
   readonly version: string;
+  /** Which results the kernels give: results of another number are not of this build (native/kernels/numerics.h). */
+  readonly numerics: number;
   machine(): MachineFacts;
   /** Maps files, checks every binding against them and reserves all pools. Reads no weights yet: `load` does. */
   openRuntime(options: RuntimeOptions): NativeRuntime;
   /** Bytes that `openRuntime` with these options would reserve, by what for. Pure; allocates nothing, and opens no file: with `weights` there need be no store yet. */
   measureRuntime(options: RuntimeOptions): RuntimeBytes;
   /**
-   * Packs a model's weights for the kernels into one file that layers can stream from, on the addon's threads. It is written as `store` + ".partial"
-   * (its blocks reserved first), put on the disk, and renamed. It takes about 18 MiB of memory and 1 MiB a thread.
-   * A conversion that was killed or cancelled is taken up after its last whole block; any other failure leaves nothing behind.
-   * Rejects with a coded error: `file` (a model file; a full disk; a missing folder; another process that is writing the same store), `cancelled`.
+   * Packs a model's weights for the kernels into one file that layers can stream from, on the addon's threads. It is written as `store` +
+   * ".partial" (its blocks reserved first), put on the disk, and renamed. It takes about 18 MiB of memory and 1 MiB a thread. A
+   * conversion that was killed or cancelled is taken up after its last whole block; any other failure leaves nothing behind. Where there
+   * is a whole store of this fingerprint by the time that no other process is writing one, nothing is done. Rejects with a coded error:
+   * `file` (a model file; a full disk; a missing folder), `busy` (another process is writing the same store), `cancelled`.
    * @param onProgress gets bytes done, those taken over included, and in all; coalesced. Once it returns false the conversion is cancelled.
    */
   repack(options: RepackOptions, onProgress: (bytes: number, totalBytes: number) => unknown): Promise<void>;
@@ -161,26 +165,6 @@ export interface RuntimeOptions {
   readonly gpu?: GpuRuntimeOptions;
 }
 
-/** What `repack` converts. */
-export interface RepackOptions extends Pick<RuntimeOptions, 'decoder' | 'bindings' | 'files'> {
-  /** Path of the store to make. Its folder must exist; what was there under the name is replaced. */
-  readonly store: string;
-  /** Stands for the model's files (sizes, times, a hash of their headers): a store with another one is not used. At most 4096 bytes. */
-  readonly fingerprint: string;
-  /** 1 to 1024. */
-  readonly threads: number;
-}
-
-export interface StoreFacts {
-  /** Of each layer's block. As `residentLayerBytes` it makes the layer wholly resident. */
-  readonly layerBytes: readonly number[];
-  /** Of it, norms and biases: the least that is resident. */
-  readonly vectorBytes: readonly number[];
-  /** Embeddings, projections, final norm and head: always resident. */
-  readonly globalBytes: number;
-  readonly fileBytes: number;
-}
-
 export interface RuntimeBytes {
   /** Resident weights. */
   readonly weights: number;
@@ -261,6 +245,8 @@ export type ComputePart = keyof typeof COMPUTE_PARTS;
 export interface NativeRuntime {
   readonly bytes: RuntimeBytes;
   readonly instructionSet: InstructionSet;
+  /** What multiplies on the GPU: `own`, or `cublaslt` and its version. Empty without `gpu`. */
+  readonly gpuProducts: string;
   /** Bytes really read from the store and the spill file, and written to the spill file, so far: the payload of requests that succeeded. */
   readonly moved: { readonly read: number; readonly written: number };
 
@@ -284,8 +270,12 @@ export interface NativeRuntime {
   createActivations(tokens: number): number;
   freeActivations(activations: number): void;
 
-  /** The rows and token ranges of one (pass, slot), shared by the tasks of all its layers. See BATCH_STRIDE. Freed with `freeBatch`; running tasks keep it alive. */
-  createBatch(rows: Int32Array, pages: Int32Array): number;
+  /**
+   * The rows and token ranges of one (pass, slot), shared by the tasks of all its layers. See BATCH_STRIDE. Freed with `freeBatch`; running tasks keep it alive.
+   * `copies`, two integers each: index of a range, and a page in memory. In each layer the page that the range's first position stands in begins as a copy of
+   * that one. Only where all pages of the batch are in the host's memory.
+   */
+  createBatch(rows: Int32Array, pages: Int32Array, copies?: Int32Array): number;
   freeBatch(batch: number): void;
 
   /**
@@ -300,10 +290,10 @@ export interface NativeRuntime {
   submitCompute(part: number, layer: number, batch: number, activations: number, after: readonly number[], buffer?: number, cacheBuffer?: number): number;
 
   /**
-   * Queues the reading of what streams of a layer into a buffer, on the FIFO queue of disk reads, and returns its event. `after` as above: it must
-   * contain the last tasks that compute with what the buffer holds now; a buffer found in use is an error `invalid-argument`, and what does
-   * not match its checksum (looked at when a layer is first read), or cannot be read, an error `file` that names store, layer and offset.
-   * Refused for layers that are wholly resident.
+   * Queues the reading of what streams of a layer into a buffer, on the FIFO queue of disk reads, and returns its event. `after` as
+   * above: it must contain the last tasks that compute with what the buffer holds now; a buffer found in use is an error
+   * `invalid-argument`, and what does not match its checksum (looked at when a layer is first read, and again once somebody has written
+   * to the store), or cannot be read, an error `file` that names store, layer and offset. Refused for layers that are wholly resident.
    */
   submitLoadWeight(layer: number, buffer: number, after: readonly number[]): number;
 
@@ -385,7 +375,7 @@ export interface NativeTaskError {
 
 export interface NativeHeadResult {
   readonly event: number;
-  /** Row handles that sampled, in the batch's order, and the sampled token of each. */
+  /** Row handles that sampled, in the batch's order, and the sampled token of each. One below 0 is none, for the row's logits are not finite: HeadResult in native/model/Pass.h. */
   readonly rows: Int32Array;
   readonly tokens: Int32Array;
   /** Log-probability of each sampled token under the model's own distribution (before penalties, temperature and truncation); NaN where the row asked for none. */
@@ -394,7 +384,7 @@ export interface NativeHeadResult {
   readonly topCounts: Int32Array;
   readonly topTokens: Int32Array;
   readonly topLogprobs: Float32Array;
-  /** Scored rows: handle, first position, count; `scores` holds their log-probabilities one after another. */
+  /** Scored rows: handle, first position, count; `scores` holds their log-probabilities one after another, NaN where the logits are not finite. */
   readonly scored: Int32Array;
   readonly scores: Float32Array;
 }

@@ -1,9 +1,9 @@
 import { ModelFileError } from '../errors/ModelFileError.js';
 import { NativeError } from '../errors/NativeError.js';
-import type { SpillwayError } from '../errors/SpillwayError.js';
+import { SpillwayError } from '../errors/SpillwayError.js';
 
 /** What the addon's errors carry: `errorCodeName` of native/runtime/Error.h, and for a file's the parts of the message. */
-export type NativeErrorCode = 'invalid-argument' | 'file' | 'memory' | 'cancelled' | 'dependency' | 'peer' | 'internal';
+export type NativeErrorCode = 'invalid-argument' | 'file' | 'busy' | 'memory' | 'cancelled' | 'dependency' | 'peer' | 'internal';
 
 /**
  * An error of the addon as one of the library's: ModelFileError for a file that does not hold what was expected, NativeError for the rest,
@@ -26,9 +26,14 @@ export function nativeCall<T>(call: () => T): T {
   }
 }
 
+/** Whether an error of the library stands for one of the addon with this code. */
+export function isNativeError(error: unknown, code: NativeErrorCode): boolean {
+  return error instanceof SpillwayError && field(error.cause, 'code') === code;
+}
+
 function convert(error: unknown, code: NativeErrorCode, message: string): SpillwayError {
   const [file, what, found, expected] = ['file', 'field', 'found', 'expected'].map((name) => field(error, name));
-  if (code === 'file' && file !== undefined && what !== undefined && found !== undefined && expected !== undefined) {
+  if ((code === 'file' || code === 'busy') && file !== undefined && what !== undefined && found !== undefined && expected !== undefined) {
     return new ModelFileError(file, what, found, expected, { cause: error });
   }
   return new NativeError(message, { cause: error });
@@ -41,5 +46,5 @@ function field(error: unknown, name: string): string | undefined {
 }
 
 function isNativeErrorCode(code: string): code is NativeErrorCode {
-  return ['invalid-argument', 'file', 'memory', 'cancelled', 'dependency', 'peer', 'internal'].includes(code);
+  return ['invalid-argument', 'file', 'busy', 'memory', 'cancelled', 'dependency', 'peer', 'internal'].includes(code);
 }

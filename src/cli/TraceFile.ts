@@ -1,7 +1,9 @@
-import { closeSync, openSync, writeSync } from 'node:fs';
+import { closeSync, constants, openSync, writeSync } from 'node:fs';
 import { describeFileError, JobFileError, type TraceEvent } from './library.js';
 
 const FLUSH_CHARACTERS = 256 * 1024;
+/** A FIFO is not waited for. */
+const { O_WRONLY, O_CREAT, O_TRUNC, O_NONBLOCK } = constants;
 
 /**
  * Writes trace events as the JSON array that Chrome's trace viewer and Perfetto open; both also read an array that a killed process
@@ -14,13 +16,17 @@ export class TraceFile {
   #separator = '\n';
   #failure: JobFileError | undefined;
 
-  /** @throws JobFileError if the file cannot be made */
+  /** @throws JobFileError if the file cannot be made and begun */
   constructor(private readonly path: string) {
     try {
-      this.#file = openSync(path, 'w');
+      this.#file = openSync(path, O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK, 0o666);
     } catch (error) {
       throw this.#failed(error);
     }
+    this.#flush();
+    if (this.#failure === undefined) return;
+    closeSync(this.#file);
+    throw this.#failure;
   }
 
   add(event: TraceEvent): void {

@@ -7,10 +7,14 @@ import { addMemoryFlags, addPlanFlags, planOptions, type PlanFlags } from './fla
 import { addSamplingFlags, type SamplingFlags } from './flags/samplingFlags.js';
 import { expectedRows } from './expectedRows.js';
 import { describeEnginePlan, describeRun, rowProgress } from './generateReport.js';
-import { checkedOptions, checkJobFiles, Engine, Job, knownModel, readModel, readRows, serialPipeline, type EngineOptions, type GenerateOptions, type JobOptions, type JobSummary, type RunStats, type Tokenizer } from './library.js';
-import { pulledModel, showLoading, showProfiling } from './openModel.js';
+import {
+  checkedOptions, checkJobFiles, Engine, foreseenIdentity, identifyModel, Job, knownModel, readModel, readRows, ReuseFile, serialPipeline,
+  type EngineOptions, type GenerateOptions, type JobOptions, type JobSummary, type RunStats, type Tokenizer,
+} from './library.js';
+import { pulledModel, showIdentifying, showOpening, showProfiling } from './openModel.js';
 import { ProgressMeter, type ProgressMode } from './ProgressMeter.js';
 import { checkCommandPaths, writeStats } from './reportFiles.js';
+import { checkStandardOutput } from './standardOutput.js';
 import { TraceFile } from './TraceFile.js';
 import { addSwitch, requireFlags } from './flags/commandFlags.js';
 
@@ -20,6 +24,8 @@ interface GenerateFlags extends EngineFlags, SamplingFlags, PlanFlags {
   readonly inputFormat: 'jsonl' | 'text';
   readonly escapeSpecialTokens: boolean;
   readonly carryFields: boolean;
+  readonly sharePrefixes: 'on' | 'off';
+  readonly reuse?: string;
   readonly resume: boolean;
   readonly retryErrors: boolean;
   readonly overwrite: boolean;
@@ -38,6 +44,8 @@ export function addGenerate(program: Command, context: CommandContext): void {
   command.addOption(new Option('--input-format <format>', 'text: each line is a prompt').choices(['jsonl', 'text']).default('jsonl'));
   addSwitch(command, '--escape-special-tokens', 'text such as <|im_start|> inside a row is data, not a control token');
   addSwitch(command, '--carry-fields', "other fields of a row go into its result's `row`");
+  command.addOption(new Option('--share-prefixes <on|off>', 'what prompts begin with alike is computed once').choices(['on', 'off']).default('on'));
+  command.addOption(new Option('--reuse <file>', 'answers that last: rows that it has from earlier runs are not computed, and it gets those that are (default: none)').argParser(path));
   addSamplingFlags(command);
   addEngineFlags(command);
   addMemoryFlags(command, true);
@@ -55,6 +63,7 @@ export function addGenerate(program: Command, context: CommandContext): void {
 
 async function generate(flags: GenerateFlags, context: CommandContext): Promise<void> {
   requireFlags(flags, 'model', 'input', 'output');
+  if (flags.output === '-') checkStandardOutput();
   const meter = new ProgressMeter(flags.progress, process.stderr);
   const files = {
     ...(flags.input === '-' ? {} : { input: flags.input }),
@@ -68,9 +77,11 @@ async function generate(flags: GenerateFlags, context: CommandContext): Promise<
 
   let job: Job | undefined;
   let engine: Engine | undefined;
+  let reuse: ReuseFile | undefined;
   let trace: TraceFile | undefined;
   let stats: RunStats | undefined;
-  try {
+  const run = async (): Promise<void> => {
+    if (flags.reuse !== undefined) reuse = await ReuseFile.open(flags.reuse, { signal: context.signal, onWarning: (message) => context.say(message) });
     const planned = await planOptions(flags);
     await checkedOptions({ ...planned, ...engineOptions(flags, flags.model) });
     const model = await pulledModel(flags.model, context.signal, meter);
@@ -79,7 +90,7 @@ async function generate(flags: GenerateFlags, context: CommandContext): Promise<
     const options: GenerateOptions = {
       ...rowOptions(flags),
       signal: context.signal,
-      onProgress: (progress) => meter.show('rows', rowProgress(progress, job?.totalRows, job?.keptRows ?? 0)),
+      onProgress: (progress) => meter.show('rows', rowProgress(progress, resultsOf(job, flags), job?.keptRows ?? 0)),
       onStats: (final) => {
         stats = final;
       },
@@ -96,41 +107,52 @@ async function generate(flags: GenerateFlags, context: CommandContext): Promise<
         const words = describeEnginePlan(plan);
         if (words !== undefined) context.say(words);
       },
-      onLoad: showLoading(meter),
-      onRepack: showLoading(meter, 'repacking for disk'),
+      ...showOpening(meter, context),
     });
-    const openJob = (identity: EngineOptions): Promise<Job> => Job.open({ ...jobOptions(flags), identity: identityOf(identity), modelFiles, generate: options });
-    if (settings.compressWeights === 'auto' || settings.compressCache === 'auto') {
-      // What a job's results depend on is known once it is chosen.
-      engine = await openEngine(undefined);
-      const { compressWeights, compressCache } = engine.compression;
-      job = await openJob({ ...settings, compressWeights, compressCache });
-    } else {
-      job = await openJob(settings);
-      engine = await openEngine(job.totalRows === undefined ? undefined : job.totalRows - job.keptRows);
-    }
+    const { hash } = await identifyModel(modelFiles, { signal: context.signal, onProgress: showIdentifying(meter) });
+    job = await Job.open({ ...jobOptions(flags), modelFiles, resultIdentity: foreseenIdentity(settings, hash), generate: options });
+    const results = resultsOf(job, flags);
+    engine = await openEngine(results === undefined ? undefined : results - job.keptRows);
     if (flags.trace !== undefined) trace = new TraceFile(flags.trace);
     const start = performance.now();
     const running = engine;
     context.signal.addEventListener('abort', () => context.say('finished rows are kept'), { once: true });
-    const summary = await job.run({ generate: (rows, rowsOptions) => running.generate(rows, { ...rowsOptions, ...(flags.overlap === 'off' && { pipeline: serialPipeline }) }) });
+    const summary = await job.run({
+      resultIdentity: running.resultIdentity,
+      generate: (rows, rowsOptions) => running.generate(rows, {
+        ...rowsOptions, ...(reuse && { reuse }), sharePrefixes: flags.sharePrefixes === 'on', ...(flags.overlap === 'off' && { pipeline: serialPipeline }),
+      }),
+    });
     meter.stop();
     context.say(describeRun(summary, stats, (performance.now() - start) / 1000));
     context.exitCode = hasErrors(summary) ? EXIT.rowErrors : EXIT.fine;
-  } finally {
-    meter.stop();
-    await engine?.close();
+  };
+  await allThrough(
+    run,
+    () => meter.stop(),
+    () => engine?.close(),
+    () => job?.close(),
+    () => reuse?.close(),
+    () => trace?.close(),
+    () => flags.stats !== undefined && stats !== undefined && writeStats(flags.stats, stats),
+  );
+}
+
+/** Takes every step, also after one that failed. @throws what failed first */
+async function allThrough(...steps: readonly (() => unknown)[]): Promise<void> {
+  const failures: unknown[] = [];
+  for (const step of steps) {
     try {
-      await job?.close();
-    } finally {
-      trace?.close();
-      if (flags.stats !== undefined && stats !== undefined) await writeStats(flags.stats, stats);
+      await step();
+    } catch (error) {
+      failures.push(error);
     }
   }
+  if (failures.length > 0) throw failures[0];
 }
 
 /** @param model as a path, once that is known */
-function checkPaths({ input, policy, hardware, output, stats, trace }: GenerateFlags, model: string | undefined): Promise<void> {
+function checkPaths({ input, policy, hardware, output, reuse, stats, trace }: GenerateFlags, model: string | undefined): Promise<void> {
   return checkCommandPaths({
     model,
     read: {
@@ -139,8 +161,15 @@ function checkPaths({ input, policy, hardware, output, stats, trace }: GenerateF
       hardware: hardware === 'this' ? undefined : hardware,
     },
     output: output === '-' ? undefined : output,
-    reports: { stats, trace },
+    kept: reuse,
+    reports: { stats },
+    trace,
   });
+}
+
+/** Results that the job will have, where that is known; rows may say how many samples they want, which shows when they are read. */
+function resultsOf(job: Job | undefined, { samples = 1 }: GenerateFlags): number | undefined {
+  return job?.totalRows === undefined ? undefined : job.totalRows * samples;
 }
 
 function hasErrors({ failed, keptFailed }: JobSummary): boolean {
@@ -148,24 +177,12 @@ function hasErrors({ failed, keptFailed }: JobSummary): boolean {
 }
 
 function rowOptions(flags: GenerateFlags): GenerateOptions {
-  const { maxNewTokens, temperature, topP, topK, minP, repetitionPenalty, seed, stop, ignoreEos, logprobs, escapeSpecialTokens, order } = flags;
+  const { maxNewTokens, temperature, topP, topK, minP, repetitionPenalty, seed, samples, stop, ignoreEos, logprobs, escapeSpecialTokens, order } = flags;
   return {
     maxNewTokens, temperature, topP, topK, minP, repetitionPenalty, seed, ignoreEos, escapeSpecialTokens, order,
     ...(stop === undefined ? {} : { stop }),
+    ...(samples === undefined ? {} : { samples }),
     ...(logprobs === undefined ? {} : { logprobs }),
-  };
-}
-
-/** What of the engine's options changes results: a job goes on with the same only. */
-function identityOf({ policy, precision, sparseAttention = 1, gpuProducts = 'own', ...flags }: EngineOptions): Readonly<Record<string, unknown>> {
-  const file = typeof policy === 'object' ? policy : undefined;
-  const { compressWeights = file?.compressWeights ?? 'none', compressCache = file?.compressCache ?? 'none' } = flags;
-  return {
-    precision,
-    ...(compressWeights !== 'none' && { compressWeights }),
-    ...(compressCache !== 'none' && { compressCache }),
-    ...(sparseAttention < 1 && { sparseAttention }),
-    ...(gpuProducts !== 'own' && { gpuProducts }),
   };
 }
 

@@ -1,19 +1,22 @@
 /** All that the command line uses of the library: one place to see it, and to change it. */
 export {
-  createTokenizer, diagonalBlock, Engine, formatBytes, InterruptedError, JobFileError, knownModels, MemoryBudgetError, parseBytes, readModel, resolveModel, rowByRow,
-  serialPipeline, SpillwayError, UsageError, WEIGHT_COMPRESSIONS, zigZagBlock,
+  createTokenizer, diagonalBlock, Engine, formatBytes, identifyModel, InterruptedError, JobFileError, knownModels, MemoryBudgetError, parseBytes, readModel, resolveModel, rowByRow,
+  ReuseFile, RowError, serialPipeline, SpillwayError, UsageError, WEIGHT_COMPRESSIONS, zigZagBlock,
 } from '../index.js';
 export type {
   EngineOptions, EnginePlan, ErrorCode, ExpectedRows, GenerateOptions, GpuProducts, ModelSource, Progress, RunStats, Schedule, TensorInfo, Tokenizer, TraceEvent, WeightCompression,
 } from '../index.js';
 export {
-  checkDistinctFiles, checkJobFiles, describeFileError, fileErrorCode, fileFailure, isBlank, Job, openLines, outputFiles, parseRow, readRows, StreamWriter, writeFileAtomic,
+  bytesOf, checkDistinctFiles, checkJobFiles, describeFileError, fileErrorCode, fileFailure, isBlank, Job, openLines, outputFiles, parseRow, readRows, specialKind, StreamWriter, writeFileAtomic,
 } from '../jobs/index.js';
 export type { JobOptions, JobSummary, NamedFile } from '../jobs/index.js';
 export { prepareRow } from '../engine/rows/prepareRow.js';
 export type { RowInput } from '../Row.js';
 export { modelFiles } from '../model/modelFiles.js';
+export { ROW_LIMITS } from '../model/files/limits.js';
+export { Turns } from '../rows/Turns.js';
 export { readJsonObject } from '../model/files/readJson.js';
+export { probeFile } from '../model/files/replaceFile.js';
 export { knownModel } from '../model/pull/knownModels.js';
 export { pullModel } from '../model/pull/pullModel.js';
 export { PlanFileError } from '../errors/PlanFileError.js';
@@ -26,11 +29,15 @@ export type { PlanRequest } from '../engine/policy/PlanRequest.js';
 export { refreshProfile } from '../engine/profile/cachedProfile.js';
 export type { ProfileOptions, ProfileProgress } from '../engine/profile/profileMachine.js';
 export type { HardwareProfile } from '../engine/policy/HardwareProfile.js';
+export { foreseenIdentity } from '../engine/foreseenIdentity.js';
 export { checkedOptions } from '../engine/checkedOptions.js';
 export { readHardware, readHardwareFile } from '../engine/profile/readHardware.js';
 export { isObject } from '../arguments/isObject.js';
 export { BLOCK_LIMITS } from '../engine/policy/blockLimits.js';
-export { wholeNumberWords } from '../arguments/wholeNumberWords.js';
+export { isWithin, rangeWords, wholeRange, type NumberRange } from '../arguments/NumberRange.js';
+export { KEPT_SHARE } from '../engine/checkEngineOptions.js';
+export { SAMPLING_RANGES } from '../engine/rows/prepareRow.js';
+export { sizeOr } from '../units.js';
 export { PROCESS_BYTES } from '../engine/reserves.js';
 export { readModelShape } from '../engine/readModelShape.js';
 export { simulatePlan, type SimulatedPlan } from '../simulatePlan.js';

@@ -1,12 +1,16 @@
 #!/usr/bin/env node
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { CommandContext } from './CommandContext.js';
 import { EXIT, outcomeOf } from './exitCodes.js';
 import { Interrupt } from './Interrupt.js';
 import { StreamWriter } from './library.js';
 import { createProgram } from './program.js';
+import { visible } from './visible.js';
+
+const LAST_WAIT_MILLISECONDS = 100;
 
 const say = (text: string): void => {
-  process.stderr.write(`${text}\n`);
+  process.stderr.write(`${visible(text)}\n`);
 };
 
 const interrupt = new Interrupt(say);
@@ -15,7 +19,7 @@ const context: CommandContext = {
   exitCode: EXIT.fine,
   say,
   async print(text) {
-    const out = new StreamWriter(process.stdout, 'standard output');
+    const out = new StreamWriter(process.stdout, 'standard output', { signal: interrupt.signal });
     await out.write(text);
     await out.close();
   },
@@ -45,7 +49,8 @@ try {
 }
 interrupt.dispose();
 // Explicitly: a pipe on stdin that nobody closes would keep the process alive. What was written to stdout and stderr is through by then.
-for (const stream of [process.stdout, process.stderr]) {
-  if (!stream.destroyed) await new Promise<void>((resolve) => void stream.write('', () => resolve()));
-}
+const open = [process.stdout, process.stderr].filter((stream) => !stream.destroyed);
+const taken = Promise.all(open.map((stream) => new Promise<void>((resolve) => void stream.write('', () => resolve()))));
+// A reader that sleeps does not hold up the end that was asked for.
+await (context.signal.aborted ? Promise.race([taken, sleep(LAST_WAIT_MILLISECONDS)]) : taken);
 process.exit(exitCode);

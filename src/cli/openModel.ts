@@ -1,5 +1,5 @@
 import type { CommandContext } from './CommandContext.js';
-import { resolveModel, type ProfileProgress } from './library.js';
+import { resolveModel, type EngineOptions, type ProfileProgress } from './library.js';
 import type { ProgressMeter } from './ProgressMeter.js';
 
 const MIB = 2 ** 20;
@@ -17,8 +17,27 @@ export function pulledModel(idOrPath: string, signal: AbortSignal, meter: Progre
   });
 }
 
-/** For `Engine.open`: shows how much of the weights is loaded, or repacked. */
-export function showLoading(meter: ProgressMeter, what = 'loading weights'): (bytes: number, totalBytes: number) => void {
+/** Callbacks of `Engine.open`: how much of the weights is hashed, repacked, loaded; and, in a line, who is waited for. */
+export function showOpening(
+  meter: ProgressMeter, context: CommandContext,
+): Pick<EngineOptions, 'onIdentify' | 'onWait' | 'onRepack' | 'onLoad'> {
+  return {
+    onIdentify: showIdentifying(meter),
+    onWait: ({ path, pid }) => {
+      const who = pid === undefined ? 'another process' : `process ${pid}`;
+      context.say(`waiting for ${who}, which is repacking this model into ${path} …`);
+    },
+    onRepack: showLoading(meter, 'repacking for disk'),
+    onLoad: showLoading(meter),
+  };
+}
+
+/** Hashing a model's files, which happens once. */
+export function showIdentifying(meter: ProgressMeter): (bytes: number, totalBytes: number) => void {
+  return showLoading(meter, 'reading the model, once, to know it again');
+}
+
+function showLoading(meter: ProgressMeter, what = 'loading weights'): (bytes: number, totalBytes: number) => void {
   return (bytes, totalBytes) => {
     meter.show(what, { done: Math.ceil(bytes / MIB), total: Math.ceil(totalBytes / MIB), words: 'MiB' });
   };

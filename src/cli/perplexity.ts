@@ -1,12 +1,11 @@
 import { isUtf8 } from 'node:buffer';
-import { readFile } from 'node:fs/promises';
 import { Option, type Command } from 'commander';
 import type { CommandContext } from './CommandContext.js';
 import { addEngineFlags, addModelFlag, engineOptions, type EngineFlags } from './flags/modelFlags.js';
 import { path, wholeNumber } from './flags/parsers.js';
 import { addMemoryFlags } from './flags/planFlags.js';
-import { checkedOptions, createTokenizer, Engine, fileFailure, JobFileError, readModel, UsageError } from './library.js';
-import { pulledModel, showLoading } from './openModel.js';
+import { bytesOf, checkedOptions, createTokenizer, Engine, fileFailure, InterruptedError, JobFileError, readModel, UsageError } from './library.js';
+import { pulledModel, showOpening } from './openModel.js';
 import { ProgressMeter } from './ProgressMeter.js';
 import { addSwitch, requireFlags } from './flags/commandFlags.js';
 
@@ -38,7 +37,7 @@ export function addPerplexity(program: Command, context: CommandContext): void {
 async function perplexity(flags: PerplexityFlags, context: CommandContext): Promise<void> {
   requireFlags(flags, 'model', 'text', 'window');
   const { signal } = context;
-  const text = await readText(flags.text);
+  const text = await readText(flags.text, signal);
   const meter = new ProgressMeter('auto', process.stderr);
   try {
     await checkedOptions(engineOptions(flags, flags.model));
@@ -55,7 +54,7 @@ async function perplexity(flags: PerplexityFlags, context: CommandContext): Prom
     if (tokens.length < least) {
       throw new JobFileError(flags.text, `found ${tokens.length} tokens, expected at least ${least}: ${least === 2 ? 'the first is' : `the first ${least - 1} are`} not scored`);
     }
-    const engine = await Engine.open({ ...engineOptions(flags, model), policy: 'default', signal, onLoad: showLoading(meter) });
+    const engine = await Engine.open({ ...engineOptions(flags, model), policy: 'default', signal, ...showOpening(meter, context) });
     try {
       meter.stop();
       const result = await engine.perplexity(tokens, { window: flags.window, promptTokens: flags.promptTokens, signal });
@@ -73,12 +72,14 @@ async function perplexity(flags: PerplexityFlags, context: CommandContext): Prom
 }
 
 /** The whole text, byte for byte: a byte order mark is part of it, as it is for the reference. */
-async function readText(file: string): Promise<string> {
+async function readText(file: string, signal: AbortSignal): Promise<string> {
   let bytes: Buffer;
   try {
-    bytes = await readFile(file);
+    const pieces: Buffer[] = [];
+    for await (const piece of bytesOf(file, signal)) pieces.push(piece);
+    bytes = Buffer.concat(pieces);
   } catch (error) {
-    throw fileFailure(file, 'read', error);
+    throw error instanceof InterruptedError ? error : fileFailure(file, 'read', error);
   }
   if (!isUtf8(bytes)) throw new JobFileError(file, 'found bytes that are no UTF-8, expected UTF-8 text');
   return bytes.toString('utf8');

@@ -68,7 +68,7 @@ async function plan(flags: PlanCommandFlags, context: CommandContext): Promise<v
   requireFlags(flags, 'model', 'promptTokens');
   if (flags.trace !== undefined && !flags.simulate) throw new UsageError('--trace needs --simulate: without it nothing happens that could be traced');
   const { model, policy, hardware: machine, trace, html } = flags;
-  await checkCommandPaths({ model, read: { policy, hardware: machine === 'this' ? undefined : machine }, reports: { trace, html } });
+  await checkCommandPaths({ model, read: { policy, hardware: machine === 'this' ? undefined : machine }, reports: { html }, trace });
   const given = flags.policy === undefined ? undefined : await readPolicyFile(flags.policy);
   const shape = await readModelShape(flags.model);
   const hardware = await readMachine(flags.hardware, flags.gpuMemory, context);

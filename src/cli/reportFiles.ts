@@ -1,6 +1,10 @@
-import { open, stat, writeFile } from 'node:fs/promises';
-import { dirname } from 'node:path';
-import { checkDistinctFiles, fileFailure, JobFileError, modelFiles, outputFiles, writeFileAtomic, type NamedFile, type RunStats } from './library.js';
+import { open, stat } from 'node:fs/promises';
+import {
+  checkDistinctFiles, fileFailure, JobFileError, modelFiles, outputFiles, probeFile, specialKind, writeFileAtomic, type NamedFile, type RunStats,
+} from './library.js';
+
+/** About as much as a report is. */
+const PROBE = ' '.repeat(16 * 1024);
 
 /** The paths of a command; undefined where a flag is not given. */
 export interface CommandPaths {
@@ -10,48 +14,53 @@ export interface CommandPaths {
   readonly read: Readonly<Record<string, string | undefined>>;
   /** The output of a job, to which other files belong. */
   readonly output?: string | undefined;
-  /** What is written at the end, over whatever is there, by its flag. */
+  /** A file of answers that last. */
+  readonly kept?: string | undefined;
+  /** What is written at the end, in place of whatever is there, by its flag. */
   readonly reports: Readonly<Record<string, string | undefined>>;
+  /** What is written all the time, over whatever is there. */
+  readonly trace: string | undefined;
 }
 
 /**
- * Refuses paths that would overwrite each other or what is read, and folders that are not there, before a long run.
+ * Refuses paths that would overwrite each other or what is read, and reports that cannot be written, before a long run.
  * @throws UsageError, JobFileError
  */
-export async function checkCommandPaths({ model, read, output, reports }: CommandPaths): Promise<void> {
+export async function checkCommandPaths({ model, read, output, kept, reports, trace }: CommandPaths): Promise<void> {
   await checkDistinctFiles([
     ...named(read, false),
     ...(model === undefined ? [] : await modelFiles(model)).map((path) => ({ name: '--model', path, written: false })),
     ...(output === undefined ? [] : outputFiles('--output', output)),
-    ...named(reports, true),
+    ...(kept === undefined ? [] : ['', '.old', '.lock'].map((ending) => ({ name: '--reuse', path: `${kept}${ending}`, written: true }))),
+    ...named({ ...reports, trace }, true),
   ]);
   for (const path of Object.values(reports)) if (path !== undefined) await checkWritable(path);
+  if (trace !== undefined) await checkWritable(trace, true);
 }
 
 function named(flags: Readonly<Record<string, string | undefined>>, written: boolean): NamedFile[] {
   return Object.entries(flags).flatMap(([flag, path]) => (path === undefined ? [] : [{ name: `--${flag}`, path, written }]));
 }
 
-/** Refuses a path that is a folder, or in a folder that is not there. @throws JobFileError */
-export async function checkWritable(path: string): Promise<void> {
-  const stats = await stat(path).catch(() => undefined);
-  if (stats?.isDirectory() === true) throw new JobFileError(path, 'cannot be written: it is a folder, expected a file');
-  await open(dirname(path), 'r').then(
-    (folder) => folder.close(),
-    (error: unknown) => {
-      throw fileFailure(path, 'written', error);
-    },
-  );
+/**
+ * Refuses, before a long run, a report that could not be written after it: one that is no regular file, or for which there is no folder,
+ * permission or room. Nothing is left behind.
+ * @param inPlace it is written over what is there, not put in its place
+ * @throws JobFileError
+ */
+export async function checkWritable(path: string, inPlace = false): Promise<void> {
+  try {
+    const stats = await stat(path).catch(() => undefined);
+    const kind = stats && specialKind(stats);
+    if (kind !== undefined) throw new JobFileError(path, `cannot be written: it is ${kind}, expected a file, or nothing`);
+    if (inPlace && stats !== undefined) await (await open(path, 'r+')).close();
+    else await probeFile(path, PROBE);
+  } catch (error) {
+    throw fileFailure(path, 'written', error);
+  }
 }
 
 /** @throws JobFileError */
 export async function writeStats(path: string, stats: RunStats): Promise<void> {
-  const text = `${JSON.stringify(stats, undefined, 2)}\n`;
-  const existing = await stat(path).catch(() => undefined);
-  if (existing === undefined || existing.isFile()) return writeFileAtomic(path, text);
-  try {
-    await writeFile(path, text);
-  } catch (error) {
-    throw fileFailure(path, 'written', error);
-  }
+  await writeFileAtomic(path, `${JSON.stringify(stats, undefined, 2)}\n`);
 }

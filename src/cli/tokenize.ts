@@ -3,9 +3,10 @@ import type { Command } from 'commander';
 import type { CommandContext } from './CommandContext.js';
 import { EXIT } from './exitCodes.js';
 import { addModelFlag, type ModelFlags } from './flags/modelFlags.js';
-import { createTokenizer, InterruptedError, isBlank, isObject, openLines, parseRow, readModel, StreamWriter, type Tokenizer } from './library.js';
+import { createTokenizer, InterruptedError, isBlank, isObject, openLines, parseRow, readModel, ROW_LIMITS, RowError, StreamWriter, Turns, type Tokenizer } from './library.js';
 import { pulledModel } from './openModel.js';
 import { ProgressMeter } from './ProgressMeter.js';
+import { checkStandardOutput } from './standardOutput.js';
 import { addSwitch, requireFlags } from './flags/commandFlags.js';
 
 interface TokenizeFlags extends ModelFlags {
@@ -13,8 +14,6 @@ interface TokenizeFlags extends ModelFlags {
   readonly specialTokens: boolean;
   readonly escapeSpecialTokens: boolean;
 }
-
-const MAX_LINE_BYTES = 64 * 2 ** 20;
 
 export function addTokenize(program: Command, context: CommandContext): void {
   const command = program
@@ -28,16 +27,21 @@ export function addTokenize(program: Command, context: CommandContext): void {
 
 async function tokenize(flags: TokenizeFlags, context: CommandContext): Promise<void> {
   requireFlags(flags, 'model');
+  checkStandardOutput();
   const meter = new ProgressMeter('auto', process.stderr);
   const model = await pulledModel(flags.model, context.signal, meter).finally(() => meter.stop());
   const source = await readModel(model);
   const tokenizer = createTokenizer(source.tokenizer, source.decoder.vocabularySize);
-  const out = new StreamWriter(process.stdout, 'standard output');
+  const out = new StreamWriter(process.stdout, 'standard output', { signal: context.signal });
   const stop = (): void => void process.stdin.destroy(new InterruptedError(context.signal.reason));
   context.signal.addEventListener('abort', stop);
+  const turns = new Turns();
   try {
-    for await (const line of openLines(process.stdin, MAX_LINE_BYTES, 'standard input')) {
+    for await (const line of openLines(process.stdin, ROW_LIMITS.lineBytes, 'standard input')) {
       if (line.bytes !== undefined && isBlank(line.bytes)) continue;
+      if (turns.due) await turns.give();
+      // The rest of what was read already is many rows.
+      context.signal.throwIfAborted();
       const result = tokenizeLine(line.bytes, line.number, tokenizer, flags);
       if (result.error !== undefined) context.exitCode = EXIT.rowErrors;
       await out.write(`${JSON.stringify(result)}\n`);
@@ -58,7 +62,7 @@ interface TokenizedLine {
 
 function tokenizeLine(bytes: Buffer | undefined, number: number, tokenizer: Tokenizer, flags: TokenizeFlags): TokenizedLine {
   const bad = (id: string | number, code: string, message: string): TokenizedLine => ({ id, error: { code, message } });
-  if (bytes === undefined) return bad(number, 'too-long', `line ${number}: found more than ${MAX_LINE_BYTES} bytes`);
+  if (bytes === undefined) return bad(number, 'too-long', `line ${number}: found more than ${ROW_LIMITS.lineBytes} bytes`);
   if (!isUtf8(bytes)) return bad(number, 'invalid-json', `line ${number}: found bytes that are no UTF-8, expected UTF-8`);
   let value: unknown;
   try {
@@ -73,5 +77,11 @@ function tokenizeLine(bytes: Buffer | undefined, number: number, tokenizer: Toke
   const id = row.id ?? number;
   if ('error' in row) return bad(id, row.error.code, row.error.message);
   if (typeof text !== 'string') return bad(id, 'invalid-row', 'text: expected a string');
-  return { id, tokens: tokenizer.encode(text, { specialTokens: flags.specialTokens, parseSpecial: !flags.escapeSpecialTokens }) };
+  try {
+    return { id, tokens: tokenizer.encode(text, { specialTokens: flags.specialTokens, parseSpecial: !flags.escapeSpecialTokens }) };
+  } catch (error) {
+    // Other refusals are no row's fault: a model without a tokenizer has none for any of them.
+    if (error instanceof RowError && error.rowCode === 'limit') return bad(id, error.rowCode, error.message);
+    throw error;
+  }
 }

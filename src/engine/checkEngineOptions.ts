@@ -4,6 +4,7 @@ import { found } from '../arguments/found.js';
 import { foundJson } from '../arguments/foundJson.js';
 import { isObject } from '../arguments/isObject.js';
 import { number, oneOf, size, text, whole } from '../arguments/memberChecks.js';
+import type { NumberRange } from '../arguments/NumberRange.js';
 import type { InstructionSet } from '../bindings/Addon.js';
 import { GPU_PRODUCTS } from '../bindings/Gpu.js';
 import type { EngineOptions, EngineShares } from '../EngineOptions.js';
@@ -19,13 +20,15 @@ import { parseHardware, type HardwareProfile } from './policy/HardwareProfile.js
 import { parsePolicyDocument } from './policy/parsePolicyDocument.js';
 import { COMPRESSIONS, SCHEDULE_NAMES, type Policy } from './policy/Policy.js';
 
+/** Of the keys that a query sees, those that sparse attention keeps. */
+export const KEPT_SHARE: NumberRange = { least: 0, above: true, most: 1 };
 /** Tokens of a usual row, at most. */
 export const MOST_ROW_TOKENS = 2 ** 24;
 
 const INSTRUCTION_SETS: readonly InstructionSet[] = ['scalar', 'avx2', 'avx512', 'amx'];
 const MODEL_WORDS = 'a path or a known id';
 
-const atLeastZero = number((value) => value >= 0 && value < Infinity, 'a number of at least 0');
+const atLeastZero = number({ least: 0 });
 /** What a document says is judged as it is read: see below. */
 const read: Check = () => undefined;
 
@@ -47,7 +50,7 @@ const CHECKS: Readonly<Record<keyof EngineOptions, Check>> = {
   schedule: oneOf(...SCHEDULE_NAMES),
   compressWeights: oneOf(...WEIGHT_COMPRESSIONS, 'auto'),
   compressCache: oneOf(...COMPRESSIONS, 'auto'),
-  sparseAttention: number((share) => share > 0 && share <= 1, 'a number above 0 and at most 1'),
+  sparseAttention: number(KEPT_SHARE),
   gpuMemory: (_, value) => {
     gpuBytes(value as Size);
   },
@@ -72,6 +75,8 @@ const CHECKS: Readonly<Record<keyof EngineOptions, Check>> = {
   diskMemory: size,
   onProfile: checkFunction,
   onPlan: checkFunction,
+  onIdentify: checkFunction,
+  onWait: checkFunction,
   onRepack: checkFunction,
   onLoad: checkFunction,
   signal: checkSignal,

@@ -5,6 +5,7 @@ import type { EngineOptions } from '../EngineOptions.js';
 import type { ExpectedRows } from '../ExpectedRows.js';
 import { MemoryBudgetError } from '../errors/MemoryBudgetError.js';
 import { compressBindings } from '../model/compressBindings.js';
+import type { ModelIdentity } from '../model/identity/identifyModel.js';
 import type { ModelSource } from '../model/ModelSource.js';
 import type { SpilledActivations } from './execution/SlotActivations.js';
 import type { DiskCache } from './memory/PagePool.js';
@@ -13,11 +14,14 @@ import { planSpill, type SpillPlan } from './memory/planSpill.js';
 import { planStreaming } from './memory/planStreaming.js';
 import { placePages } from './memory/rowPlacement.js';
 import { openWeightStore, type WeightStore } from './openWeightStore.js';
+import type { EnginePlan } from './EnginePlan.js';
 import { planEngine, type PlannedEngine } from './planEngine.js';
+import { withPolicy } from './policyOptions.js';
 import { gpuTier, type GpuTier } from './gpuTier.js';
-import { PAGE_TOKENS } from './reserves.js';
+import { PAGE_TOKENS, processBytes, type ProcessBytes } from './reserves.js';
 import type { Grid } from './schedules/Square.js';
 import { settleOptions, type Settings } from './settleOptions.js';
+import { smallerBlocks } from './smallerBlocks.js';
 import { withStoreRemedy } from './storeRemedy.js';
 
 /** What was decided for an engine: the grid of its runs, and where its weights, KV cache and hidden states are. */
@@ -64,47 +68,82 @@ const COMPRESSED_CACHE = { '8bit': 'q8', '4bit': 'q4' } as const;
 /**
  * Settles every option, by a plan where there is one, plans the memory, and opens the native runtime; its weights are not loaded yet. A model that
  * does not fit into memory is repacked, once, and its layers stream from disk.
+ * @param identity of the model's files
  * @param expected the rows that are to come, if known
  * @param rowTokens tokens of a usual row, if known
  * @throws UsageError, MemoryBudgetError, ModelFileError
  */
 export async function openRuntime(
   model: ModelSource,
+  identity: ModelIdentity,
   caller: EngineOptions,
   expected: ExpectedRows | undefined,
   rowTokens: number | undefined,
 ): Promise<{ readonly runtime: NativeRuntime; readonly settled: SettledOptions }> {
   const addon = loadAddon();
   const machine = nativeCall(() => addon.machine());
-  const planned = await planEngine(model, caller, settleOptions(caller, machine, rowTokens), machine, expected);
-  caller.onPlan?.(planned.plan);
-  const { options } = planned;
-  const settings = settleOptions(options, machine, rowTokens);
-  const source: ModelSource = { ...model, bindings: compressBindings(model.bindings, settings.compressWeights) };
-  const { slots, rowsPerSlot, tokensPerSquare, capBytes, weightShare } = settings;
-  const { decoder } = source;
-  const within = (tokens: number): number => Math.min(tokens, decoder.contextTokens);
-  const spill = planSpill({
-    slots, rowsPerSlot, tokensPerSquare,
-    pageTokens: PAGE_TOKENS,
-    usualRowTokens: within(settings.rowTokens),
-    cacheShare: settings.cacheOnDisk,
-    gpuCacheShare: settings.gpu?.cacheShare,
-    activationShare: settings.activationsOnDisk,
-    activationsMove: settings.gpu?.activationsMove,
-    tokenBytes: decoder.hiddenSize * 4,
+  const settle = (options: EngineOptions): Settings => settleOptions(options, machine, rowTokens);
+  const first = settle(caller);
+  const planned = await planEngine(model, caller, first, machine, expected);
+  const taken = processBytes(process.memoryUsage.rss(), model.decoder.vocabularySize);
+  const { plan, pages, reservedBytes, residentLayerBytes } = fittingPlan(planned, withPolicy(caller, first.gpu !== undefined), settle, (settings, block) => fitted(new RuntimePlan(addon, model, settings, block), taken));
+  caller.onPlan?.(plan.planned.plan);
+  if (residentLayerBytes === undefined) return plan.open(pages, reservedBytes);
+  plan.checkDisk(plan.mostStoreBytes);
+  const store = await openWeightStore(addon, plan.source, identity, {
+    folder: plan.settings.disk, threads: plan.settings.threads, signal: caller.signal, onWait: caller.onWait,
+    onProgress: (bytes) => caller.onRepack?.(bytes, plan.modelBytes),
   });
-  const shares = { pageTokens: PAGE_TOKENS, diskShare: settings.cacheOnDisk, mostDiskPages: spill.pagesPerRow };
-  const plan = new RuntimePlan(addon, source, settings, spill, planned, (tokens, gpuShare) => placePages(within(tokens), { ...shares, gpuShare }).gpu);
-  const pagesOf = (tokens: number): number => placePages(within(tokens), { ...shares, gpuShare: plan.gpu?.cacheShare }).memory;
-  const demand = { capBytes, residentBytes: process.memoryUsage.rss(), leastPages: pagesOf(LEAST_ROW_TOKENS), pageBytes: plan.onePage.cache };
+  const least = plan.gpu ? 0 : Math.max(...store.vectorBytes);
+  try {
+    return plan.open(pages, reservedBytes, store, least + residentLayerBytes);
+  } catch (error) {
+    throw withStoreRemedy(error, store.path);
+  }
+}
 
+/** What fits the memory: how many pages of cache, and where layers stream how much of each stays in memory. */
+interface Fitted {
+  readonly plan: RuntimePlan;
+  readonly pages: number;
+  readonly reservedBytes: number;
+  /** Beyond norms and biases; undefined where nothing streams. */
+  readonly residentLayerBytes?: number;
+}
+
+/**
+ * The first block that fits, from the one that was planned down to a row alone.
+ * @param given what the caller says, by options and policy
+ * @throws MemoryBudgetError with the smallest cap that works for any of them
+ */
+function fittingPlan(planned: PlannedEngine, given: EngineOptions, settle: (options: EngineOptions) => Settings, fit: (settings: Settings, block: PlannedEngine) => Fitted): Fitted {
+  let refusal: MemoryBudgetError | undefined;
+  for (const options of smallerBlocks(planned.options, given, (given.policy ?? 'auto') === 'auto')) {
+    const settings = settle(options);
+    const { slots: batches, rowsPerSlot: batchSize, tokensPerSquare } = settings;
+    const { origin, workload, notes } = planned.plan;
+    const smaller: EnginePlan = { origin: origin === 'policy' ? 'policy' : 'default', ...(workload && { workload }), ...(notes && { notes }), smallerBlock: { batchSize, batches, tokensPerSquare } };
+    try {
+      return fit(settings, options === planned.options ? planned : { ...planned, plan: smaller, options, streams: false });
+    } catch (error) {
+      if (!(error instanceof MemoryBudgetError)) throw error;
+      // A smaller block may fit one tier and then lack another; what it would spill is nothing to give advice by.
+      if (refusal === undefined || (error.tier === refusal.tier ? error.neededBytes < refusal.neededBytes : error.tier === 'cpu')) refusal = error;
+    }
+  }
+  throw refusal ?? new RangeError('no block was tried');
+}
+
+/** @throws MemoryBudgetError with the smallest cap that works for this block */
+function fitted(plan: RuntimePlan, taken: ProcessBytes): Fitted {
+  const { settings: { capBytes, weightShare, slots, rowsPerSlot, rowTokens }, source: { decoder } } = plan;
+  const pagesOf = (tokens: number): number => plan.rowPages(tokens).memory;
+  const demand = { capBytes, ...taken, leastPages: pagesOf(LEAST_ROW_TOKENS), pageBytes: plan.onePage.cache };
   let tooSmall: MemoryBudgetError | undefined;
-  if (!planned.streams && (weightShare === undefined || weightShare === 1)) {
+  if (!plan.planned.streams && (weightShare === undefined || weightShare === 1)) {
     try {
       const mostPages = Math.max(pagesOf(decoder.contextTokens), pagesOf(USUAL_ROW_TOKENS) * slots * rowsPerSlot);
-      const { pages, reservedBytes } = planMemory({ ...demand, weightBytes: plan.onePage.weights, workingBytes: plan.workingBytes, mostPages });
-      return plan.open(pages, reservedBytes);
+      return { plan, ...planMemory({ ...demand, weightBytes: plan.onePage.weights, workingBytes: plan.workingBytes, mostPages }) };
     } catch (error) {
       // Streaming keeps two layers in memory at once, so it is no help to a model of two; to a GPU they stream through small buffers.
       if (!(error instanceof MemoryBudgetError) || error.tier !== 'cpu' || weightShare === 1 || (!plan.gpu && decoder.layers <= WEIGHT_BUFFERS)) throw error;
@@ -112,22 +151,15 @@ export async function openRuntime(
     }
   }
   const { fixedBytes, layerBytes } = plan.streaming;
-  const streaming = smallerRefusal(tooSmall, () => planStreaming({
-    ...demand, fixedBytes, layerBytes,
-    buffers: plan.gpu ? 0 : WEIGHT_BUFFERS,
-    usualPages: pagesOf(settings.rowTokens) * slots * rowsPerSlot,
-    residentShare: weightShare,
+  return smallerRefusal(tooSmall, () => ({
+    plan,
+    ...planStreaming({
+      ...demand, fixedBytes, layerBytes,
+      buffers: plan.gpu ? 0 : WEIGHT_BUFFERS,
+      usualPages: pagesOf(rowTokens) * slots * rowsPerSlot,
+      residentShare: weightShare,
+    }),
   }));
-  plan.checkDisk(plan.mostStoreBytes);
-  const store = await openWeightStore(addon, source, {
-    folder: settings.disk, threads: settings.threads, signal: caller.signal, onProgress: (bytes) => options.onRepack?.(bytes, plan.modelBytes),
-  });
-  const least = plan.gpu ? 0 : Math.max(...store.vectorBytes);
-  try {
-    return plan.open(streaming.pages, streaming.reservedBytes, store, least + streaming.residentLayerBytes);
-  } catch (error) {
-    throw withStoreRemedy(error, store.path);
-  }
 }
 
 /** Makes a plan; where it fails as another one did before, the smaller budget of the two is the one to name. */
@@ -147,19 +179,32 @@ class RuntimePlan {
   readonly workingBytes: number;
   /** What is on the GPU, if there is one. */
   readonly gpu: GpuTier | undefined;
+  /** The model, its weights compressed as was settled. */
+  readonly source: ModelSource;
+  private readonly spill: SpillPlan;
 
-  /** @param gpuPagesOf pages that a row of so many tokens has on the GPU under a share of the cache */
+  /** @throws MemoryBudgetError where the GPU's memory does not hold the block */
   constructor(
     private readonly addon: Addon,
-    private readonly source: ModelSource,
-    private readonly settings: Settings,
-    private readonly spill: SpillPlan,
-    private readonly planned: PlannedEngine,
-    gpuPagesOf: (tokens: number, share: number) => number,
+    model: ModelSource,
+    readonly settings: Settings,
+    readonly planned: PlannedEngine,
   ) {
+    const source = (this.source = { ...model, bindings: compressBindings(model.bindings, settings.compressWeights) });
     const { decoder } = source;
-    const { gpu, slots, rowsPerSlot } = settings;
+    const { gpu, slots, rowsPerSlot, tokensPerSquare } = settings;
     const rows = slots * rowsPerSlot;
+    const spill = (this.spill = planSpill({
+      slots, rowsPerSlot, tokensPerSquare,
+      pageTokens: PAGE_TOKENS,
+      usualRowTokens: Math.min(settings.rowTokens, decoder.contextTokens),
+      cacheShare: settings.cacheOnDisk,
+      gpuCacheShare: gpu?.cacheShare,
+      activationShare: settings.activationsOnDisk,
+      activationsMove: gpu?.activationsMove,
+      tokenBytes: decoder.hiddenSize * 4,
+    }));
+    const gpuPagesOf = (tokens: number, gpuShare: number): number => this.rowPages(tokens, gpuShare).gpu;
     const share = gpu?.cacheShare ?? 1;
     // Tables of as many pages as a square's rows can have: with a GPU room for them is part of the scratch memory.
     const tablePages = this.mostRows * Math.ceil(decoder.contextTokens / PAGE_TOKENS);
@@ -180,6 +225,12 @@ class RuntimePlan {
     const stores = spilled ? slots * spilled.residentTokens * decoder.hiddenSize * 4 : 0;
     const pinned = this.gpu?.options.pinnedBytes ?? 0;
     this.workingBytes = scratch + staging + activations * (spilled?.buffers ?? slots) + stores + pinned + transitBytes(source, settings);
+  }
+
+  /** Pages of a row of so many tokens, of which the model may have fewer, on each tier. */
+  rowPages(tokens: number, gpuShare = this.gpu?.cacheShare): ReturnType<typeof placePages> {
+    const { settings: { cacheOnDisk }, spill: { pagesPerRow }, source: { decoder } } = this;
+    return placePages(Math.min(tokens, decoder.contextTokens), { pageTokens: PAGE_TOKENS, diskShare: cacheOnDisk, mostDiskPages: pagesPerRow, gpuShare });
   }
 
   /** Weights on all tiers. */

@@ -1,11 +1,16 @@
 import { createHash } from 'node:crypto';
-import { mkdir, stat } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Addon, StoreFacts } from '../bindings/Addon.js';
-import { nativeCall } from '../bindings/nativeCall.js';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Addon } from '../bindings/Addon.js';
+import { isNativeError, nativeCall } from '../bindings/nativeCall.js';
+import type { StoreFacts } from '../bindings/Store.js';
 import { stoppable } from '../bindings/stoppable.js';
+import { InterruptedError } from '../errors/InterruptedError.js';
 import { ModelFileError } from '../errors/ModelFileError.js';
+import type { ModelIdentity } from '../model/identity/identifyModel.js';
 import type { ModelSource } from '../model/ModelSource.js';
+import { lockHolder, type StoreHolder } from './storeHolder.js';
 import { discardStore, withStoreRemedy } from './storeRemedy.js';
 
 /** A model in the kernels' own layout, on disk, from where its layers can stream. */
@@ -21,27 +26,58 @@ export interface RepackingOptions {
   readonly signal?: AbortSignal | undefined;
   /** Gets bytes of weights done, of all. */
   readonly onProgress?: (bytes: number) => void;
+  /** Called when another process has to be waited for, and when that is another one. */
+  readonly onWait?: ((holder: StoreHolder) => void) | undefined;
 }
 
+/** Another process that repacks the same model is looked at this often. */
+const LOOK_MS = 250;
+
 /**
- * Finds the repacked file of a model in a folder, or makes it: once for a model, whatever the runs. A conversion that was killed or interrupted goes on, and
- * a file whose header or size shows that it is damaged is made anew.
+ * Finds the repacked file of a model in a folder, or makes it: once for a model, whatever the runs. A conversion that was killed or
+ * interrupted goes on, one that another process is at is waited for, and taken up if that process ends; a file whose header or size shows
+ * that it is damaged is made anew.
  *
- * @throws ModelFileError if the folder or the file cannot be written or read; InterruptedError when the signal fires
+ * @param identity of the source's files: what is in them, wherever they lie, is what the store belongs to
+ * @throws ModelFileError if the folder or the file cannot be written or read, or a file of the model has changed since it was identified;
+ * InterruptedError when the signal fires
  */
-export async function openWeightStore(addon: Addon, source: ModelSource, options: RepackingOptions): Promise<WeightStore> {
+export async function openWeightStore(
+  addon: Addon, source: ModelSource, identity: ModelIdentity, options: RepackingOptions,
+): Promise<WeightStore> {
   const { folder, threads, signal, onProgress } = options;
-  const fingerprint = await fingerprintOf(source);
-  const path = join(folder, `${fingerprint.slice(0, 24)}.weights`);
+  const { decoder, bindings, files } = source;
+  const { name, fingerprint } = nameOf(source, identity);
+  const path = join(folder, name);
   await makeFolder(folder);
-  let facts = inspect(addon, path, fingerprint);
-  if (!facts) {
-    const { decoder, bindings, files } = source;
-    await stoppable(signal, onProgress, (progress) => addon.repack({ decoder, bindings, files, store: path, fingerprint, threads }, progress));
-    facts = inspect(addon, path, fingerprint);
-  }
+  const stamps = identity.weights.map(({ stamp }) => stamp);
+  const making = { decoder, bindings, files, stamps, store: path, fingerprint, threads };
+  const find = (): StoreFacts | undefined => inspect(addon, path, fingerprint);
+  const make = (): Promise<void> => stoppable(signal, onProgress, (progress) => addon.repack(making, progress));
+  const facts = find() ?? await firstMade(path, options, find, make);
   if (!facts) throw new ModelFileError(path, 'repacked model', 'another model', 'the one that was just written');
   return { ...facts, path, fingerprint };
+}
+
+/** Makes a store, or waits until whoever is at it has made it, or has ended without. */
+async function firstMade(
+  path: string, { signal, onWait }: RepackingOptions, find: () => StoreFacts | undefined, make: () => Promise<void>,
+): Promise<StoreFacts | undefined> {
+  for (let holder: StoreHolder | undefined; ;) {
+    try {
+      await make();
+      return find();
+    } catch (error) {
+      if (!isNativeError(error, 'busy')) throw error;
+    }
+    const pid = await lockHolder(`${path}.partial`);
+    if (!holder || (pid !== undefined && pid !== holder.pid)) onWait?.(holder = { path, pid });
+    await sleep(LOOK_MS, undefined, { signal }).catch(() => {
+      throw new InterruptedError(signal?.reason);
+    });
+    const facts = find();
+    if (facts) return facts;
+  }
 }
 
 /** @returns undefined where there is no store of this model, or none any more: a damaged one is removed */
@@ -64,13 +100,15 @@ async function makeFolder(folder: string): Promise<void> {
   }
 }
 
-/** Changes with the model's files (their size and time) and with what they are taken to mean. */
-async function fingerprintOf({ decoder, bindings, files }: ModelSource): Promise<string> {
-  const hash = createHash('sha256');
-  hash.update(JSON.stringify({ decoder, bindings }, (_, value: unknown) => (value instanceof Float32Array ? [...value] : value)));
-  for (const file of files) {
-    const { size, mtimeMs } = await stat(file);
-    hash.update(JSON.stringify([file, size, mtimeMs]));
-  }
-  return hash.digest('hex');
+/**
+ * Of the contents of the model's files and of what they are taken to mean: no two models share a name, and one has the same wherever it
+ * lies.
+ * @returns with the fingerprint, of which the file's name holds less
+ */
+function nameOf({ decoder, bindings }: ModelSource, { weights }: ModelIdentity): { name: string; fingerprint: string } {
+  const hashed = (text: string): string => createHash('sha256').update(text).digest('hex');
+  const contents = hashed(weights.map(({ hash }) => hash).join('\n'));
+  const plain = (_: string, value: unknown): unknown => (value instanceof Float32Array ? [...value] : value);
+  const meaning = hashed(JSON.stringify({ decoder, bindings }, plain));
+  return { name: `${contents.slice(0, 24)}-${meaning.slice(0, 16)}.weights`, fingerprint: `${contents} ${meaning}` };
 }

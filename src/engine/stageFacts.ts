@@ -3,10 +3,11 @@ import type { SettledOptions } from './openRuntime.js';
 import { layerBounds } from './schedules/Square.js';
 import type { StageFacts } from './stages/begin.js';
 
-/** What the peers of an engine have to know of it. */
-export function stageFacts({ layers, hiddenSize, vocabularySize, family }: DecoderSpec, { grid, cache, diskCache, gpuTier }: SettledOptions): StageFacts {
+/** What the peers of an engine have to know of it. @param contents `ResultIdentity.model` */
+export function stageFacts(decoder: DecoderSpec, { grid, cache, diskCache, gpuTier }: SettledOptions, contents: string): StageFacts {
+  const { layers, hiddenSize, vocabularySize, family } = decoder;
   return {
-    model: { layers, hiddenSize, vocabularySize, family },
+    model: { layers, hiddenSize, vocabularySize, family, contents },
     layers: { first: layerBounds(grid).first, count: grid.layers },
     grid: { slots: grid.slots, rowsPerSlot: grid.rowsPerSlot, tokensPerSquare: grid.tokensPerSquare },
     cache: { pageTokens: cache.pageTokens, diskShare: diskCache.share, mostDiskPages: diskCache.mostPerRow, ...(gpuTier && { gpuShare: gpuTier.cacheShare }) },

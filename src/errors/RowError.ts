@@ -11,6 +11,8 @@ export type RowErrorCode =
   | 'invalid-parameter' // a sampling parameter or stop string out of range
   | 'duplicate-id'
   | 'chat-template' // the model has no chat template, or the template refused the messages
+  | 'numeric' // the model's logits for the row are not finite
+  | 'limit' // what the model's tokenizer makes of the row, or of its answer, takes more time or room than it may
   | 'memory'; // the row alone needs more KV cache than the run has
 
 /** One row cannot be processed. It becomes a row of output with `finishReason: 'error'`; the job goes on. */

@@ -1,4 +1,3 @@
-import { createWriteStream } from 'node:fs';
 import { open, rm, truncate } from 'node:fs/promises';
 import { InterruptedError } from '../errors/InterruptedError.js';
 import { JobFileError } from '../errors/JobFileError.js';
@@ -7,16 +6,20 @@ import { TaskError } from '../errors/TaskError.js';
 import { UsageError } from '../errors/UsageError.js';
 import type { RowInput } from '../Row.js';
 import { AbortGate } from './AbortGate.js';
+import { bytesOf } from './bytesOf.js';
 import { syncFolder } from '../model/files/replaceFile.js';
+import { identifyModel } from '../model/identity/identifyModel.js';
+import { modelSettings } from '../model/identity/modelSettings.js';
 import { checkJobOptions, checkRowGenerator } from './checkJobOptions.js';
+import { CountedInput } from './CountedInput.js';
 import { DoneRows } from './DoneRows.js';
 import { acquireFileLock, type FileLock } from './fileLock.js';
 import { fileFailure } from './fileErrors.js';
-import { fingerprintFirstRow, fingerprintInput, fingerprintModel, withSettings } from './fingerprint.js';
+import { fingerprintFirstRow } from './fingerprint.js';
 import { formatResult } from './formatResult.js';
 import { checkJobFiles, type JobFileOptions } from './jobFiles.js';
 import type { JobOptions, JobSummary, RowGenerator } from './JobOptions.js';
-import { checkSameJob, readRecord, resultOptions, writeRecord, type JobRecord } from './jobRecord.js';
+import { checkSameJob, readRecord, recordOf, resultOptions, withEngine, writeRecord, type JobRecord } from './jobRecord.js';
 import { JobRows } from './JobRows.js';
 import { lockPath, recordPath, rewritePath } from './outputFiles.js';
 import { readRows } from './readRows.js';
@@ -24,6 +27,7 @@ import type { RowSink } from './RowSink.js';
 import { RowWriter } from './RowWriter.js';
 import { dropFailedRows, orderOutput } from './rewriteOutput.js';
 import { scanOutput, type ScannedOutput } from './scanOutput.js';
+import { openSpecialWritable } from './specialFiles.js';
 import { StreamWriter } from './StreamWriter.js';
 
 /** What an earlier run left, and the record of it. */
@@ -36,7 +40,7 @@ interface EarlierRun {
 interface OutputFile {
   readonly path: string;
   readonly lock: FileLock;
-  /** The fingerprint of this run; a stream's lacks its first row. */
+  /** The fingerprint of this run; a stream's lacks its first row, and what was not known before there was an engine is missing of that. */
   readonly record: JobRecord;
   readonly earlier: EarlierRun | undefined;
 }
@@ -52,17 +56,23 @@ const NOTHING_DONE = new DoneRows();
  */
 export class Job implements AsyncDisposable {
   #sink: RowSink | undefined;
+  #record: JobRecord | undefined;
   #started = false;
 
   private constructor(
     private readonly options: JobOptions,
     /** Undefined where the output is a stream, pipe or device. */
     private readonly file: OutputFile | undefined,
-    /** Rows of the input, where it is a regular file; else not known before the end. */
-    readonly totalRows: number | undefined,
+    /** Undefined where the input is no regular file. */
+    private readonly counted: CountedInput | undefined,
   ) {}
 
-  /** Rows that stand in the output and are not done again. */
+  /** Rows of the input, where it is a regular file; else not known before the end. */
+  get totalRows(): number | undefined {
+    return this.counted?.rows;
+  }
+
+  /** Results that stand in the output and are not made again. */
   get keptRows(): number {
     return this.file?.earlier?.scanned.done.size ?? 0;
   }
@@ -70,39 +80,36 @@ export class Job implements AsyncDisposable {
   /**
    * @throws UsageError: an option is wrong; the output exists, is in use, or was begun by a different run; a file would be lost
    * @throws JobFileError: a file cannot be read or written, or the output holds something else than results
+   * @throws InterruptedError when `generate.signal` fires
    */
   static async open(options: JobOptions): Promise<Job> {
     checkJobOptions(options);
-    const { input, output } = options;
+    const { input, output, modelFiles = [], resultIdentity = {} } = options;
     const paths: JobFileOptions = {
       ...(typeof input === 'string' ? { input } : {}),
-      ...(typeof output === 'string' ? { output, modelFiles: await withSettings(options.modelFiles ?? []) } : {}),
+      ...(typeof output === 'string' ? { output, modelFiles: [...modelFiles, ...(await modelSettings(modelFiles))] } : {}),
       resume: options.resume ?? false,
       retryErrors: options.retryErrors ?? false,
       overwrite: options.overwrite ?? false,
     };
     const files = await checkJobFiles(paths);
-    const whole = typeof input === 'string' && files.input === 'regular' ? await fingerprintInput(input) : undefined;
-    if (typeof output !== 'string' || files.output === 'special') return new Job(options, undefined, whole?.rows);
+    const counted = typeof input === 'string' && files.input === 'regular' ? await CountedInput.count(input, options.generate?.signal) : undefined;
+    if (typeof output !== 'string' || files.output === 'special') return new Job(options, undefined, counted);
 
-    const record: JobRecord = {
-      format: 'spillway-job',
-      version: 1,
-      model: await fingerprintModel(options.modelFiles ?? []),
-      options: resultOptions(options.generate ?? {}, {
-        ...options.identity,
-        inputFormat: options.inputFormat ?? 'jsonl',
-        carryFields: options.carryFields ?? false,
-      }),
-      input: whole?.input ?? fingerprintFirstRow(undefined),
-    };
-    const lock = acquireFileLock(lockPath(output), output);
+    const model = modelFiles.length > 0 ? await identifyModel(modelFiles, { signal: options.generate?.signal }) : undefined;
+    const settled = resultOptions(options.generate ?? {}, {
+      ...options.identity,
+      inputFormat: options.inputFormat ?? 'jsonl',
+      carryFields: options.carryFields ?? false,
+    });
+    const record = recordOf(model, resultIdentity, settled, counted?.fingerprint ?? fingerprintFirstRow(undefined));
+    const lock = await acquireFileLock(lockPath(output), output, { signal: options.generate?.signal });
     try {
       // Again, as another process may have been at work until we had the lock.
       const state = await checkJobFiles(paths);
       const goesOn = options.resume === true && state.output === 'regular';
       const earlier = goesOn ? await readEarlierRun(output, record, options.retryErrors ?? false) : undefined;
-      return new Job(options, { path: output, lock, record, earlier }, whole?.rows);
+      return new Job(options, { path: output, lock, record, earlier }, counted);
     } catch (error) {
       lock.release();
       throw error;
@@ -111,16 +118,19 @@ export class Job implements AsyncDisposable {
 
   /**
    * Sends every row that is not done to the engine and writes its result. Once for a job.
-   * @throws InterruptedError when `generate.signal` fires; UsageError when a resumed input turns out to be another one; JobFileError;
-   * and whatever the engine throws. What was finished is written and intact in each case, once the job is closed.
+   * @throws InterruptedError when `generate.signal` fires; UsageError when a resumed input turns out to be another one; JobFileError, also for an input
+   * that changed since it was counted; and whatever the engine throws. What was finished is written and intact in each case, once the job is closed.
    */
   async run(engine: RowGenerator): Promise<JobSummary> {
     checkRowGenerator(engine);
     if (this.#started) throw new UsageError('a job runs once; open another one to go on');
     this.#started = true;
+    const record = this.file && withEngine(this.file.record, engine.resultIdentity);
+    if (record && this.file?.earlier) checkSameJob(this.file.path, this.file.earlier.record, record, { input: false });
+    this.#record = record;
     const signal = this.options.generate?.signal;
     const gate = new AbortGate(signal);
-    const source = new JobRows(this.file?.earlier?.scanned.done ?? NOTHING_DONE, async (first) => {
+    const source = new JobRows(this.file?.earlier?.scanned.done ?? NOTHING_DONE, this.options.generate?.samples, async (first) => {
       this.#sink = await this.#begin(first);
     });
     let done = 0;
@@ -133,6 +143,7 @@ export class Job implements AsyncDisposable {
         if (formatted.failed) failed += 1;
       }
       if (source.failure !== undefined) throw new TaskError('job', 'the input failed', { cause: source.failure });
+      if (!source.ended) throw new TaskError('job', `the engine ended with row ${source.rows}, before the input did`);
       if (source.unanswered > 0) throw new TaskError('job', `the engine ended with ${source.unanswered} rows unanswered`);
     } catch (error) {
       // The engine may have wrapped what the input threw. And whatever an aborted engine throws, the abort is the reason.
@@ -144,7 +155,8 @@ export class Job implements AsyncDisposable {
     await this.#closeSink();
     const earlier = this.file?.earlier?.scanned;
     // What an earlier run had finished ahead of its turn, or done again, stood where the run had left it, so that nothing was lost.
-    if (this.file && earlier?.inOrder === false && this.options.generate?.order !== 'completion') await orderOutput(this.file.path);
+    if (this.file && (earlier?.inOrder === false || source.overtaken) && this.options.generate?.order !== 'completion') await orderOutput(this.file.path);
+    await this.counted?.checkUnchanged();
     const keptFailed = this.options.retryErrors === true ? 0 : (earlier?.failed ?? 0);
     return { rows: source.rows, done, failed, kept: this.keptRows, keptFailed };
   }
@@ -170,18 +182,24 @@ export class Job implements AsyncDisposable {
   }
 
   #readInput(): AsyncIterable<RowInput> | Iterable<RowInput> {
-    const { input, inputFormat, carryFields } = this.options;
+    const { input, inputFormat, carryFields, generate } = this.options;
     if (typeof input !== 'string') return input;
-    return readRows(input, { format: inputFormat ?? 'jsonl', carryFields: carryFields ?? false });
+    const bytes = this.counted?.read() ?? bytesOf(input, generate?.signal);
+    return readRows(bytes, { format: inputFormat ?? 'jsonl', carryFields: carryFields ?? false, name: input });
   }
 
   /** Makes the output ready for results: the first change on disk. An empty input has no first row. */
   async #begin(first: RowInput | undefined): Promise<RowSink> {
-    const { output } = this.options;
-    if (typeof output !== 'string') return new StreamWriter(output, 'output');
-    if (this.file === undefined) return new StreamWriter(createWriteStream(output), output, true);
+    const { output, generate } = this.options;
+    if (typeof output !== 'string') return new StreamWriter(output, 'output', { signal: generate?.signal });
     try {
-      return await beginFile(this.file, this.totalRows === undefined ? fingerprintFirstRow(first) : this.file.record.input, this.options.retryErrors ?? false);
+      if (this.file === undefined) {
+        const stream = await openSpecialWritable(output, generate?.signal);
+        return new StreamWriter(stream, output, { end: true, signal: generate?.signal });
+      }
+      const { input, ...record } = this.#record ?? this.file.record;
+      const whole = { ...record, input: this.totalRows === undefined ? fingerprintFirstRow(first) : input };
+      return await beginFile(this.file, whole, this.options.retryErrors ?? false);
     } catch (error) {
       if (error instanceof SpillwayError) throw error;
       throw fileFailure(output, 'written', error);
@@ -194,18 +212,17 @@ export class Job implements AsyncDisposable {
  * @throws UsageError when that run was another one
  */
 async function readEarlierRun(output: string, now: JobRecord, retryErrors: boolean): Promise<EarlierRun | undefined> {
-  const record = await readRecord(output);
-  // Of two streams the first rows are compared, as soon as there is one.
-  if (record !== undefined) checkSameJob(output, record, now, record.input.kind === 'file' || now.input.kind === 'file');
+  const record = readRecord(output);
+  // Of an engine that is still to come some is known. Of two streams the first rows are compared, as soon as there is one.
+  const input = record?.input.kind === 'file' || now.input.kind === 'file';
+  if (record !== undefined) checkSameJob(output, record, now, { input, engine: false });
   const scanned = await scanOutput(output, retryErrors);
   if (record !== undefined) return { scanned, record };
   if (scanned.bytes === 0) return undefined;
   throw new UsageError(`${output}: cannot be resumed, as there is no ${recordPath(output)} that says what began it; --overwrite begins anew`);
 }
 
-async function beginFile(file: OutputFile, input: JobRecord['input'], retryErrors: boolean): Promise<RowSink> {
-  const { path, earlier } = file;
-  const record: JobRecord = { ...file.record, input };
+async function beginFile({ path, earlier }: OutputFile, record: JobRecord, retryErrors: boolean): Promise<RowSink> {
   await rm(rewritePath(path), { force: true });
   if (earlier === undefined) {
     // In this order, so that no crash leaves the record of one run beside the rows of another.

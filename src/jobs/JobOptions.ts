@@ -5,6 +5,11 @@ import type { GenerateOptions, RowInput, RowResult } from '../Row.js';
 export interface RowGenerator {
   /** Results carry the `id` and `index` of their row; each row of `rows` has both. */
   generate(rows: AsyncIterable<RowInput>, options?: GenerateOptions): AsyncIterable<RowResult>;
+  /**
+   * What of it decides results, as plain JSON data, such as `Engine.resultIdentity`: an output is resumed by engines of the same value
+   * alone.
+   */
+  readonly resultIdentity?: object;
 }
 
 export interface JobOptions {
@@ -25,8 +30,13 @@ export interface JobOptions {
   readonly retryErrors?: boolean;
   /** Begin anew over an output that exists. Default false. */
   readonly overwrite?: boolean;
-  /** Files of the model, as in `engine.source.files`: a resumed run must have the same. Only for an output file. */
+  /**
+   * Files of the model, as in `engine.source.files`: nothing overwrites them, and a resumed run must have the same, by their contents.
+   * Only for an output file.
+   */
   readonly modelFiles?: readonly string[];
+  /** What is known of the engine's `resultIdentity` before there is an engine: an output that was begun with another is refused at once. */
+  readonly resultIdentity?: object;
   /** Whatever else decides the results, e.g. `{ precision: 'float32' }`: a resumed run must have the same. Plain JSON data. */
   readonly identity?: Readonly<Record<string, unknown>>;
   readonly generate?: GenerateOptions;
@@ -35,10 +45,10 @@ export interface JobOptions {
 export interface JobSummary {
   /** Rows that the input has, bad ones included. */
   readonly rows: number;
-  /** Rows of this run, and those with an error among them. */
+  /** Results of this run (one a row, or one a sample), and those with an error among them. */
   readonly done: number;
   readonly failed: number;
-  /** Rows that an earlier run had done and that were kept, and those with an error among them. */
+  /** Results of earlier runs that were kept, and those with an error among them. */
   readonly kept: number;
   readonly keptFailed: number;
 }

@@ -1,4 +1,5 @@
 import { found } from '../arguments/found.js';
+import { isWithin } from '../arguments/NumberRange.js';
 import { IdSet } from '../collections/IdSet.js';
 import { TaskError } from '../errors/TaskError.js';
 import { UsageError } from '../errors/UsageError.js';
@@ -6,6 +7,7 @@ import type { RowInput, RowResult } from '../Row.js';
 import { duplicateId } from '../rows/duplicateId.js';
 import { failedResult } from '../rows/failedResult.js';
 import { readableRow } from '../rows/readableRow.js';
+import { SAMPLES } from '../rows/rowFields.js';
 import type { AbortGate } from './AbortGate.js';
 import type { DoneRows } from './DoneRows.js';
 
@@ -16,16 +18,22 @@ import type { DoneRows } from './DoneRows.js';
  */
 export class JobRows {
   readonly #ids = new IdSet();
-  /** The rows that went to the engine and have no result, by index. */
-  readonly #inEngine = new Map<number, { readonly id: string | number; readonly duplicate: boolean }>();
+  /** The rows that went to the engine and have results to come, by index. */
+  readonly #inEngine = new Map<number, SentRow>();
   #rows = 0;
+  #ended = false;
   /** Rows that were done before. */
   #kept = 0;
+  #overtaken = false;
   #failure: unknown;
 
-  /** @param onFirst called with the first row, or undefined if there is none, before anything else happens */
+  /**
+   * @param samples asked of each row that does not say how many
+   * @param onFirst called with the first row, or undefined if there is none, before anything else happens
+   */
   constructor(
     private readonly done: DoneRows,
+    private readonly samples: number | undefined,
     private readonly onFirst: (row: RowInput | undefined) => Promise<void>,
   ) {}
 
@@ -34,7 +42,17 @@ export class JobRows {
     return this.#rows;
   }
 
-  /** Rows that went to the engine and have no result. */
+  /** Whether the input was read to its end. */
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  /** Whether something that is done stands in front of something that is not, so that what is appended is out of its turn. */
+  get overtaken(): boolean {
+    return this.#overtaken;
+  }
+
+  /** Rows that went to the engine and have results to come. */
   get unanswered(): number {
     return this.#inEngine.size;
   }
@@ -47,11 +65,10 @@ export class JobRows {
   /** @throws UsageError when a row that is done had another id; InterruptedError through the gate; whatever the input throws */
   async *send(input: AsyncIterable<RowInput> | Iterable<RowInput>, gate: AbortGate): AsyncGenerator<RowInput, void, undefined> {
     const iterator = Symbol.asyncIterator in input ? input[Symbol.asyncIterator]() : input[Symbol.iterator]();
-    let ended = false;
     try {
       for (;;) {
         const step = await gate.wait(Promise.resolve(iterator.next()));
-        ended = step.done === true;
+        this.#ended = step.done === true;
         const given = step.done === true ? undefined : readableRow(step.value);
         if (this.#rows === 0) await this.onFirst(given);
         if (given === undefined) break;
@@ -60,14 +77,14 @@ export class JobRows {
       }
       if (this.#kept < this.done.size) {
         const missing = this.done.size - this.#kept;
-        throw new UsageError(`the input has ${this.#rows} rows, but the output holds ${missing} with a higher index; it was begun with another input`);
+        throw new UsageError(`the input has ${this.#rows} rows, but the output holds ${missing} results of other rows; it was begun with another input`);
       }
     } catch (error) {
       this.#failure = error;
       throw error;
     } finally {
       // Not awaited: a source that sleeps would hold up the end, and a generator takes its return after the pending step.
-      if (!ended) void Promise.resolve(iterator.return?.()).catch(() => undefined);
+      if (!this.#ended) void Promise.resolve(iterator.return?.()).catch(() => undefined);
     }
   }
 
@@ -80,7 +97,10 @@ export class JobRows {
     if (row === undefined || row.id !== result.id) {
       throw new TaskError('job', `the engine answered row ${result.index} with id ${found(result.id)}, which it does not have`);
     }
-    this.#inEngine.delete(result.index);
+    // A row that is refused has one result for all of its samples.
+    if (result.sample === undefined && result.error) row.waiting.clear();
+    else if (!row.waiting.delete(result.sample)) throw new TaskError('job', `the engine answered row ${result.index} with sample ${found(result.sample)}, which it was not asked for`);
+    if (row.waiting.size === 0) this.#inEngine.delete(result.index);
     return row.duplicate && result.error === undefined ? failedResult(result, duplicateId(row.id), result.row) : result;
   }
 
@@ -90,15 +110,34 @@ export class JobRows {
     this.#rows += 1;
     const id = given.id ?? index + 1;
     const duplicate = given.duplicate ?? (given.id !== undefined && !this.#ids.add(given.id));
-    const state = this.done.check(index, id);
-    if (state === 'done') {
-      this.#kept += 1;
-      return undefined;
-    }
-    if (state === 'other-id') {
-      throw new UsageError(`row ${index} of the input has the id ${found(id)}, but the output has another there; it was begun with another input`);
-    }
-    this.#inEngine.set(index, { id, duplicate });
-    return { ...given, id, index, duplicate };
+    const isDone = (sample?: number): boolean => {
+      const state = this.done.check(index, id, sample);
+      if (state === 'other-id') throw new UsageError(`row ${index} of the input has the id ${found(id)}, but the output has another there; it was begun with another input`);
+      if (state === 'done') this.#kept += 1;
+      return state === 'done';
+    };
+    // Of a row that was refused there is one result, without a sample.
+    if (isDone()) return undefined;
+    const samples = samplesOf(given, this.samples);
+    const wantedSamples = samples?.filter((sample) => !isDone(sample));
+    if (wantedSamples?.length === 0) return undefined;
+    // Of its own samples, the first ones have to be those that are done.
+    const before = (samples?.length ?? 0) - (wantedSamples?.length ?? 0);
+    if (this.#kept < this.done.size || wantedSamples?.some((sample) => sample < before)) this.#overtaken = true;
+    this.#inEngine.set(index, { id, duplicate, waiting: new Set(wantedSamples ?? [undefined]) });
+    return { ...given, id, index, duplicate, ...(wantedSamples && { wantedSamples }) };
   }
+}
+
+interface SentRow {
+  readonly id: string | number;
+  readonly duplicate: boolean;
+  /** The samples that have no result yet; undefined for the one answer of a row of which no samples were asked. */
+  readonly waiting: Set<number | undefined>;
+}
+
+/** The samples that a row asks for; undefined if none, or if what it says is no count, which the engine will say. */
+function samplesOf(row: RowInput, otherwise: number | undefined): readonly number[] | undefined {
+  const samples: unknown = ('samples' in row ? row.samples : undefined) ?? otherwise;
+  return isWithin(samples, SAMPLES) ? Array.from({ length: samples }, (_, sample) => sample) : undefined;
 }

@@ -1,8 +1,19 @@
 import type { Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
+import { InterruptedError } from '../errors/InterruptedError.js';
 import { JobFileError } from '../errors/JobFileError.js';
 import { fileFailure } from './fileErrors.js';
 import type { RowSink } from './RowSink.js';
+
+/** How long an interrupted writer waits for its reader to take what is written. */
+const LAST_WAIT_MILLISECONDS = 100;
+
+export interface StreamWriterOptions {
+  /** Close the stream with the writer. Default false. */
+  readonly end?: boolean;
+  /** Ends the wait for the reader. */
+  readonly signal?: AbortSignal | undefined;
+}
 
 /** Writes lines to a stream (standard output, a pipe, a device) at its reader's pace. */
 export class StreamWriter implements RowSink {
@@ -10,6 +21,8 @@ export class StreamWriter implements RowSink {
   /** Ends the wait for the reader, if `write` is waiting. */
   #wake: (() => void) | undefined;
   readonly #onReady = (): void => this.#wake?.();
+  readonly #end: boolean;
+  readonly #signal: AbortSignal | undefined;
   readonly #onError = (error: unknown): void => {
     this.#failure ??= fileFailure(this.name, 'written', error);
     this.#wake?.();
@@ -17,13 +30,14 @@ export class StreamWriter implements RowSink {
 
   /**
    * @param name what errors call the stream
-   * @param end close the stream with the writer; default false
    */
   constructor(
     private readonly stream: Writable,
     private readonly name: string,
-    private readonly end = false,
+    { end = false, signal }: StreamWriterOptions = {},
   ) {
+    this.#end = end;
+    this.#signal = signal;
     stream.on('error', this.#onError);
     stream.on('drain', this.#onReady);
     stream.on('close', this.#onReady);
@@ -32,9 +46,10 @@ export class StreamWriter implements RowSink {
   async write(line: string): Promise<void> {
     this.#check();
     if (!this.#send(line)) {
-      await new Promise<void>((resolve) => {
+      const ready = new Promise<void>((resolve) => {
         this.#wake = resolve;
       });
+      await this.#inTime(ready);
       this.#wake = undefined;
     }
     this.#check();
@@ -42,23 +57,51 @@ export class StreamWriter implements RowSink {
 
   async close(): Promise<void> {
     this.#check();
-    if (this.end) {
-      this.stream.end();
-      await finished(this.stream).catch(this.#onError);
-    } else {
-      // The callback of an empty write comes after everything before it, and an 'error' event right after a failed callback.
-      await new Promise<void>((resolve) => {
-        this.#send('', resolve);
-      });
-      await new Promise<void>((resolve) => {
-        setImmediate(resolve);
-      });
-      this.#check();
-    }
+    const taken = this.#end ? this.#ended() : this.#taken();
+    await this.#inTime(taken);
+    if (!this.#end) this.#check();
     if (this.#failure !== undefined) throw this.#failure;
     this.stream.off('error', this.#onError);
     this.stream.off('drain', this.#onReady);
     this.stream.off('close', this.#onReady);
+  }
+
+  async #ended(): Promise<void> {
+    this.stream.end();
+    await finished(this.stream).catch(this.#onError);
+  }
+
+  async #taken(): Promise<void> {
+    // The callback of an empty write comes after everything before it, and an 'error' event right after a failed callback.
+    await new Promise<void>((resolve) => {
+      this.#send('', resolve);
+    });
+    await new Promise<void>((resolve) => {
+      setImmediate(resolve);
+    });
+  }
+
+  /** Waits for the reader, but once the signal has fired, no longer for one that sleeps. @throws InterruptedError */
+  async #inTime(taken: Promise<void>): Promise<void> {
+    const signal = this.#signal;
+    if (signal === undefined) return taken;
+    let timer: NodeJS.Timeout | undefined;
+    let onAbort = (): void => undefined;
+    const late = new Promise<never>((_, reject) => {
+      const giveUp = (): void => {
+        if (this.#end) this.stream.destroy();
+        reject(new InterruptedError(signal.reason));
+      };
+      onAbort = (): void => void (timer = setTimeout(giveUp, LAST_WAIT_MILLISECONDS));
+    });
+    if (signal.aborted) onAbort();
+    else signal.addEventListener('abort', onAbort, { once: true });
+    try {
+      await Promise.race([taken, late]);
+    } finally {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', onAbort);
+    }
   }
 
   /** Whether the stream takes more. One that throws instead of failing as streams do has failed, too: its callbacks will not come. */

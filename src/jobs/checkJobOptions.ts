@@ -16,6 +16,7 @@ const CHECKS: Readonly<Record<keyof JobOptions, Check>> = {
   retryErrors: checkBoolean,
   overwrite: checkBoolean,
   modelFiles: checkPaths,
+  resultIdentity: object,
   identity: object,
   generate: object,
 };

@@ -21,6 +21,7 @@ const REASONS: Readonly<Record<string, string>> = {
   EIO: 'input/output error of the device',
   EFBIG: 'the file would exceed the size limit',
   EMFILE: 'too many open files',
+  ENXIO: 'it is a socket, or a device that is not there',
 };
 
 /** Why a file operation failed, in words: `no space left on the device (ENOSPC)`. */

@@ -1,57 +1,51 @@
 import { randomBytes } from 'node:crypto';
-import { closeSync, linkSync, openSync, readFileSync, readlinkSync, readSync, renameSync, statSync, unlinkSync, utimesSync, writeFileSync } from 'node:fs';
-import { hostname } from 'node:os';
+import { closeSync, futimesSync, linkSync, openSync, readFileSync, renameSync, rmSync, unlinkSync, writeSync } from 'node:fs';
 import { found } from '../arguments/found.js';
 import { UsageError } from '../errors/UsageError.js';
+import { isRunning, machineName, startOf } from '../model/files/processes.js';
+import { removeLeftovers, temporaryPath } from '../model/files/temporaryFiles.js';
 import { fileErrorCode, fileFailure } from './fileErrors.js';
+import { isForsaken, isOpenHere, type LockHolder, type LockTimes } from './LockHolder.js';
+import { readOrdinary } from './readOrdinary.js';
 
-/** The holder touches its lock this often, so that others who cannot see its process know that it lives. */
-const HEARTBEAT_SECONDS = 10;
-/** A lock of a process that cannot be seen from here is stale after this. */
-const STALE_SECONDS = 60;
+const TIMES: LockTimes = { heartbeatSeconds: 10, staleSeconds: 60 };
 /** A lock is shorter than this. */
 const MOST_LOCK_BYTES = 4096;
 
-interface LockHolder {
-  readonly pid: number;
-  /** Where the pid means anything: the kernel's boot and the pid namespace, or the host. */
-  readonly machine: string;
-  /** When the process started, in the kernel's ticks, so that a reused pid is not taken for it. */
-  readonly started: string;
-  readonly nonce: string;
-}
-
-/** An exclusive lock, held until it is released or its process ends. */
+/** An exclusive lock, held until it is released, or its process or thread ends. */
 export interface FileLock {
   release(): void;
 }
 
 /**
- * Locks by creating `path` exclusively. The lock of a process that has ended is taken over; a file that is no lock of ours is left alone.
+ * Locks by creating `path` exclusively. The lock of a process or thread that has ended is taken over; a file that is no lock of ours is left alone.
  * @param what what is locked, for the message
- * @throws UsageError when another process holds it, or the file is somebody else's; JobFileError when it cannot be made or read
+ * @param signal ends waiting for whoever cannot be seen from here, if it comes to that
+ * @throws UsageError when another one holds it, or the file is somebody else's; JobFileError when it cannot be made or read; InterruptedError
  */
-export function acquireFileLock(path: string, what: string): FileLock {
+export async function acquireFileLock(path: string, what: string, { signal, ...times }: { readonly signal?: AbortSignal | undefined } & Partial<LockTimes> = {}): Promise<FileLock> {
+  const lockTimes: LockTimes = { ...TIMES, ...times };
   const self: LockHolder = { pid: process.pid, machine: machineName(), started: startOf(process.pid) ?? '', nonce: randomBytes(8).toString('hex') };
+  removeLeftovers(path);
   for (let attempt = 0; attempt < 5; attempt += 1) {
     try {
-      createWhole(path, JSON.stringify(self), self.nonce);
-      return heldLock(path, self);
+      const file = createWhole(path, JSON.stringify(self));
+      return heldLock(path, file, self, lockTimes.heartbeatSeconds);
     } catch (error) {
       if (fileErrorCode(error) !== 'EEXIST') {
         throw fileFailure(path, 'made', error);
       }
     }
-    const content = readLock(path);
+    const content = readOrdinary(path, MOST_LOCK_BYTES, 'the lock of a Spillway job');
     if (content === undefined) continue;
     const holder = parseHolder(content);
     if (holder === undefined) {
       throw new UsageError(`${path}: found ${found(content)}, expected no file or the lock of a Spillway job, as the one of ${what} goes there; remove the file if nothing needs it, or give another output`);
     }
-    if (!isStale(path, holder)) {
+    if (!(await isStale(path, holder, lockTimes, signal))) {
       throw new UsageError(
         `${what} is in use by process ${holder.pid}; wait for it to end (if it ran on another machine or in another container and was killed, ` +
-          `the lock ${path} lapses ${STALE_SECONDS} seconds after)`,
+          `the lock ${path} lapses ${lockTimes.staleSeconds} seconds after)`,
       );
     }
     removeStale(path, content);
@@ -59,55 +53,73 @@ export function acquireFileLock(path: string, what: string): FileLock {
   throw new UsageError(`${what} is in use: other processes keep taking ${path}`);
 }
 
-/** Creates a file that nobody finds without its content, even if this process is killed meanwhile. @throws the system's error, EEXIST if the file is there */
-function createWhole(path: string, content: string, nonce: string): void {
-  const made = `${path}.${process.pid}-${nonce}`;
-  writeFileSync(made, content, { flag: 'wx' });
+/**
+ * Creates a file that nobody finds without its content, or not open, even if this process is killed meanwhile.
+ * @returns its descriptor
+ * @throws the system's error, EEXIST if the file is there
+ */
+function createWhole(path: string, content: string): number {
+  const made = temporaryPath(path);
+  const file = createOpen(made, content);
   try {
     linkSync(made, path);
+    return file;
   } catch (error) {
+    closeSync(file);
     if (fileErrorCode(error) === 'EEXIST') throw error;
     // A file system without links.
-    writeFileSync(path, content, { flag: 'wx' });
+    return createOpen(path, content);
   } finally {
-    unlinkSync(made);
+    rmSync(made, { force: true });
   }
 }
 
-function heldLock(path: string, self: LockHolder): FileLock {
+function createOpen(path: string, content: string): number {
+  const file = openSync(path, 'wx');
+  try {
+    writeSync(file, content);
+    return file;
+  } catch (error) {
+    closeSync(file);
+    unlinkSync(path);
+    throw error;
+  }
+}
+
+/** @param file open as long as the lock is held: see isOpenHere */
+function heldLock(path: string, file: number, self: LockHolder, heartbeatSeconds: number): FileLock {
   const heartbeat = setInterval(() => {
     try {
       const now = new Date();
-      utimesSync(path, now, now);
+      futimesSync(file, now, now);
     } catch {
-      // The lock file is gone; whoever removed it takes the risk, and the run's own output is still consistent.
+      // A file system that has lost it; the run's own output is still consistent.
     }
-  }, HEARTBEAT_SECONDS * 1000);
+  }, heartbeatSeconds * 1000);
   heartbeat.unref();
+  let held = true;
   return {
     release(): void {
+      if (!held) return;
+      held = false;
       clearInterval(heartbeat);
+      closeSync(file);
       const content = readIfThere(path);
       if (content !== undefined && parseHolder(content)?.nonce === self.nonce) unlinkSync(path);
     },
   };
 }
 
-function isStale(path: string, holder: LockHolder): boolean {
-  if (holder.machine === machineName()) {
-    const started = startOf(holder.pid);
-    return !isAlive(holder.pid) || (started !== undefined && holder.started !== '' && started !== holder.started);
-  }
-  try {
-    return Date.now() - statSync(path).mtimeMs > STALE_SECONDS * 1000;
-  } catch {
-    return true;
-  }
+async function isStale(path: string, holder: LockHolder, times: LockTimes, signal: AbortSignal | undefined): Promise<boolean> {
+  if (holder.machine !== machineName()) return isForsaken(path, times, signal);
+  const started = startOf(holder.pid);
+  if (!isRunning(holder.pid) || (started !== undefined && holder.started !== '' && started !== holder.started)) return true;
+  return holder.pid === process.pid && !isOpenHere(path);
 }
 
 /** Two processes may find the same stale lock. Moving it aside is atomic, and whoever moved a fresh one by mistake puts it back. */
 function removeStale(path: string, content: string): void {
-  const aside = `${path}.${process.pid}-${randomBytes(4).toString('hex')}`;
+  const aside = temporaryPath(path);
   try {
     renameSync(path, aside);
   } catch {
@@ -134,49 +146,10 @@ function parseHolder(content: string): LockHolder | undefined {
   }
 }
 
-/** The beginning of what stands at `path`; it may be any file. Undefined if there is none. @throws JobFileError */
-function readLock(path: string): string | undefined {
-  try {
-    const file = openSync(path, 'r');
-    try {
-      const buffer = Buffer.alloc(MOST_LOCK_BYTES);
-      return buffer.toString('utf8', 0, readSync(file, buffer));
-    } finally {
-      closeSync(file);
-    }
-  } catch (error) {
-    if (fileErrorCode(error) === 'ENOENT') return undefined;
-    throw fileFailure(path, 'read', error);
-  }
-}
-
 function readIfThere(path: string): string | undefined {
   try {
     return readFileSync(path, 'utf8');
   } catch {
     return undefined;
   }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return fileErrorCode(error) !== 'ESRCH';
-  }
-}
-
-function machineName(): string {
-  try {
-    return `${readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()} ${readlinkSync('/proc/self/ns/pid')}`;
-  } catch {
-    return hostname();
-  }
-}
-
-/** Field 22 of /proc/PID/stat, counted from behind the process's name, which may hold blanks and brackets. */
-function startOf(pid: number): string | undefined {
-  const stat = readIfThere(`/proc/${pid}/stat`);
-  return stat?.slice(stat.lastIndexOf(')') + 2).split(' ')[19];
 }

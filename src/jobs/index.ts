@@ -1,4 +1,5 @@
 export { writeFileAtomic } from './atomicFile.js';
+export { bytesOf } from './bytesOf.js';
 export { checkDistinctFiles, type NamedFile } from './distinctFiles.js';
 export { describeFileError, fileErrorCode, fileFailure } from './fileErrors.js';
 export { formatResult } from './formatResult.js';
@@ -10,5 +11,6 @@ export { parseRow } from './parseRow.js';
 export { isBlank, type Line } from './readLines.js';
 export { openLines, readRows, type ByteSource, type ReadRowsOptions } from './readRows.js';
 export { runJob, type RunJobOptions } from './runJob.js';
+export { specialKind } from './specialFiles.js';
 export { StreamWriter } from './StreamWriter.js';
 export { writeRows } from './writeRows.js';

@@ -69,7 +69,7 @@ async function checkOutput(path: string, resume: boolean, overwrite: boolean): P
   if (stats === undefined) {
     const folder = await statOf(dirname(path));
     if (folder?.isDirectory() !== true) throw new JobFileError(path, `cannot be written: there is no folder ${dirname(path)}`);
-    await checkSidecars(path);
+    checkSidecars(path);
     return 'absent';
   }
   if (stats.isDirectory()) throw new JobFileError(path, 'cannot be written: it is a folder, expected a file');
@@ -80,7 +80,7 @@ async function checkOutput(path: string, resume: boolean, overwrite: boolean): P
   if (!resume && !overwrite) {
     throw new UsageError(`${path} exists; --resume goes on with it, --overwrite begins anew`);
   }
-  await checkSidecars(path);
+  checkSidecars(path);
   return 'regular';
 }
 

@@ -1,20 +1,27 @@
-import { readFile } from 'node:fs/promises';
 import { isObject } from '../arguments/isObject.js';
 import { JobFileError } from '../errors/JobFileError.js';
 import { UsageError } from '../errors/UsageError.js';
 import { listMissing } from '../model/files/listMissing.js';
+import type { FileIdentity, ModelIdentity } from '../model/identity/identifyModel.js';
 import type { GenerateOptions } from '../Row.js';
 import { writeFileAtomic } from './atomicFile.js';
-import { BEGIN_ANEW, fileErrorCode, fileFailure } from './fileErrors.js';
-import type { FileFingerprint, InputFingerprint } from './fingerprint.js';
+import { BEGIN_ANEW } from './fileErrors.js';
+import type { InputFingerprint } from './fingerprint.js';
 import { recordPath } from './outputFiles.js';
+import { readOrdinary } from './readOrdinary.js';
+
+/** Records of version 1 did not hold what of the engine decides results, and samples of large files only. */
+const VERSION = 2;
 
 /** The sidecar file of an output: what the run that began it was. A resumed run must be the same. */
 export interface JobRecord {
   readonly format: 'spillway-job';
-  readonly version: 1;
-  readonly model: readonly FileFingerprint[];
-  /** Everything that decides what is written for a row; defaults filled in. */
+  readonly version: typeof VERSION;
+  /** The model's files, in words for people: `engine` tells one model from another. */
+  readonly model: readonly FileIdentity[];
+  /** The engine's `resultIdentity`, or what is known of it. */
+  readonly engine: Readonly<Record<string, unknown>>;
+  /** Everything else that decides what is written for a row; defaults filled in. */
   readonly options: Readonly<Record<string, unknown>>;
   readonly input: InputFingerprint;
 }
@@ -30,6 +37,7 @@ export function resultOptions(options: GenerateOptions, more: Readonly<Record<st
     repetitionPenalty: options.repetitionPenalty ?? 1,
     seed: options.seed ?? 0,
     stop: options.stop ?? [],
+    samples: options.samples ?? null,
     ignoreEos: options.ignoreEos ?? false,
     logprobs: options.logprobs ?? null,
     escapeSpecialTokens: options.escapeSpecialTokens ?? false,
@@ -37,27 +45,62 @@ export function resultOptions(options: GenerateOptions, more: Readonly<Record<st
   };
 }
 
+/**
+ * The record of a run by what is known before its first row.
+ * @param engine of which `model` is filled in where it is not known otherwise
+ */
+export function recordOf(
+  model: ModelIdentity | undefined, engine: object, options: JobRecord['options'], input: InputFingerprint,
+): JobRecord {
+  const files = model ? [...model.weights, ...model.settings] : [];
+  return {
+    format: 'spillway-job', version: VERSION,
+    model: files.map(({ name, bytes, hash }) => ({ name, bytes, hash })),
+    engine: { ...(model && { model: model.hash }), ...engine },
+    options, input,
+  };
+}
+
+/**
+ * The record once there is an engine.
+ * @throws UsageError for an engine that is not what was said of it
+ */
+export function withEngine(record: JobRecord, engine: object | undefined): JobRecord {
+  if (engine === undefined) return record;
+  const whole: JobRecord = { ...record, engine: Object.fromEntries(Object.entries(engine)) };
+  const others = Object.entries(record.engine).filter(([name, value]) => !same(value, whole.engine[name]));
+  if (others.length === 0) return whole;
+  const differences = others.map(([name, was]) => describeValues(name, was, whole.engine[name])).join(', ');
+  throw new UsageError(`the engine is not the one that the job was opened for: it differs in ${differences}`);
+}
+
 export async function writeRecord(output: string, record: JobRecord): Promise<void> {
   await writeFileAtomic(recordPath(output), `${JSON.stringify(record, undefined, 2)}\n`);
 }
 
+/** A record is far shorter than this, whatever the model's files and the options are. */
+const MOST_RECORD_BYTES = 16 * 2 ** 20;
+
 /** @returns undefined if there is none. @throws JobFileError if it cannot be read or is damaged */
-export async function readRecord(output: string): Promise<JobRecord | undefined> {
+export function readRecord(output: string): JobRecord | undefined {
   const path = recordPath(output);
-  let text: string;
-  try {
-    text = await readFile(path, 'utf8');
-  } catch (error) {
-    if (fileErrorCode(error) === 'ENOENT') return undefined;
-    throw fileFailure(path, 'read', error);
-  }
+  const text = readOrdinary(path, MOST_RECORD_BYTES, 'the record of a job');
+  if (text === undefined) return undefined;
   const value = parseJson(text);
+  if (isObject(value) && value['format'] === 'spillway-job' && value['version'] === 1) {
+    throw new JobFileError(
+      path,
+      `found a record of version 1, by an earlier Spillway, expected version ${VERSION}: ` +
+        `it does not say enough of model and engine to go on with; finish it with that one; ${BEGIN_ANEW}`,
+    );
+  }
   if (
-    !isObject(value) || value['format'] !== 'spillway-job' || value['version'] !== 1 ||
+    !isObject(value) || value['format'] !== 'spillway-job' || value['version'] !== VERSION ||
     !isList(value['model']) || !value['model'].every((file) => isObject(file) && typeof file['name'] === 'string') ||
-    !isObject(value['options']) || !isObject(value['input'])
+    !isObject(value['engine']) || !isObject(value['options']) || !isObject(value['input'])
   ) {
-    throw new JobFileError(path, `found something else than the record of a job, expected {"format":"spillway-job","version":1,…}; ${BEGIN_ANEW}`);
+    const expected = `{"format":"spillway-job","version":${VERSION},…}`;
+    throw new JobFileError(path, `found something else than the record of a job, expected ${expected}; ${BEGIN_ANEW}`);
   }
   return value as unknown as JobRecord;
 }
@@ -76,15 +119,21 @@ function parseJson(text: string): unknown {
 
 /**
  * Refuses a run that differs from the one that began the output, naming each difference.
- * @param input false while the first row of a stream is not known yet
+ * @param known what is not known yet is not compared: `input` is false while the first row of a stream is not, `engine` while only some
+ * of its members are
  * @throws UsageError
  */
-export function checkSameJob(output: string, before: JobRecord, now: JobRecord, input = true): void {
+export function checkSameJob(output: string, before: JobRecord, now: JobRecord, { input = true, engine = true } = {}): void {
   const differences: string[] = [];
-  if (!same(before.model, now.model)) differences.push(`the model ${describeModels(before.model, now.model)}`);
-  for (const name of new Set([...Object.keys(before.options), ...Object.keys(now.options)])) {
+  for (const name of namesOf(engine ? before.engine : {}, now.engine)) {
+    const [was, is] = [before.engine[name], now.engine[name]];
+    if (same(was, is)) continue;
+    const files = name === 'model' && before.model.length + now.model.length > 0;
+    differences.push(files ? `the model ${describeModels(before.model, now.model)}` : describeValues(name, was, is));
+  }
+  for (const name of namesOf(before.options, now.options)) {
     const [was, is] = [before.options[name], now.options[name]];
-    if (!same(was, is)) differences.push(`${name} (was ${JSON.stringify(was) ?? 'not set'}, is ${JSON.stringify(is) ?? 'not set'})`);
+    if (!same(was, is)) differences.push(describeValues(name, was, is));
   }
   if (input && !same(before.input, now.input)) differences.push(`the input${describeInputs(before.input, now.input)}`);
   if (differences.length > 0) {
@@ -95,9 +144,17 @@ export function checkSameJob(output: string, before: JobRecord, now: JobRecord, 
   }
 }
 
+function namesOf(...values: readonly object[]): ReadonlySet<string> {
+  return new Set(values.flatMap((value) => Object.keys(value)));
+}
+
+function describeValues(name: string, was: unknown, is: unknown): string {
+  return `${name} (was ${JSON.stringify(was) ?? 'not set'}, is ${JSON.stringify(is) ?? 'not set'})`;
+}
+
 /** `(was a.gguf, is b.gguf)`; of the same names, those whose contents differ. */
-function describeModels(was: readonly FileFingerprint[], is: readonly FileFingerprint[]): string {
-  const names = (files: readonly FileFingerprint[]): string => (files.length === 0 ? 'not given' : listMissing(files.map(({ name }) => name)));
+function describeModels(was: readonly FileIdentity[], is: readonly FileIdentity[]): string {
+  const names = (files: readonly FileIdentity[]): string => (files.length === 0 ? 'not given' : listMissing(files.map(({ name }) => name)));
   if (names(was) !== names(is)) return `(was ${names(was)}, is ${names(is)})`;
   return `(${names(is.filter((file, at) => !same(file, was[at])))}) by its contents`;
 }

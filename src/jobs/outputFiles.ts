@@ -1,8 +1,8 @@
-import { open } from 'node:fs/promises';
 import { found } from '../arguments/found.js';
 import { UsageError } from '../errors/UsageError.js';
 import type { NamedFile } from './distinctFiles.js';
-import { BEGIN_ANEW, fileErrorCode, fileFailure } from './fileErrors.js';
+import { BEGIN_ANEW } from './fileErrors.js';
+import { readOrdinary } from './readOrdinary.js';
 
 /** Says what the run that began the output was; it stays beside it. */
 export function recordPath(output: string): string {
@@ -29,6 +29,8 @@ export function outputFiles(name: string, output: string): NamedFile[] {
   ];
 }
 
+/** As much of a file as tells whose it is. */
+const START_BYTES = 256;
 /** How a record begins, whatever its version, and however damaged what follows. */
 const RECORD_START = /^\s*\{\s*"format"\s*:\s*"spillway-job"/;
 /** How an output begins. */
@@ -36,33 +38,18 @@ const ROWS_START = /^(\{"id":|$)/;
 
 /**
  * Refuses to replace files that stand where the job's own go and are somebody else's, told by how they begin. (The lock is judged by whoever takes it.)
- * @throws UsageError; JobFileError for one that cannot be read
+ * @throws UsageError; JobFileError for one that cannot be read, and for what is no regular file
  */
-export async function checkSidecars(output: string): Promise<void> {
-  await checkPlace(recordPath(output), RECORD_START, 'the record of a Spillway job', output);
-  await checkPlace(rewritePath(output), ROWS_START, 'rows of output', output);
+export function checkSidecars(output: string): void {
+  checkPlace(recordPath(output), RECORD_START, 'the record of a Spillway job', output);
+  checkPlace(rewritePath(output), ROWS_START, 'rows of output', output);
 }
 
-async function checkPlace(path: string, ours: RegExp, what: string, output: string): Promise<void> {
-  const start = await readStart(path);
+function checkPlace(path: string, ours: RegExp, what: string, output: string): void {
+  const start = readOrdinary(path, START_BYTES, what);
   if (start === undefined || ours.test(start)) return;
   throw new UsageError(
     `${path}: found ${found(start)}, expected no file or ${what}, which the job of ${output} keeps there; ` +
       `move the file away, or give another output (an output that has lost its record cannot be resumed: ${BEGIN_ANEW})`,
   );
-}
-
-async function readStart(path: string): Promise<string | undefined> {
-  try {
-    const file = await open(path, 'r');
-    try {
-      const { buffer, bytesRead } = await file.read(Buffer.alloc(256), 0, 256, 0);
-      return buffer.toString('utf8', 0, bytesRead);
-    } finally {
-      await file.close();
-    }
-  } catch (error) {
-    if (fileErrorCode(error) === 'ENOENT') return undefined;
-    throw fileFailure(path, 'read', error);
-  }
 }

@@ -1,14 +1,16 @@
 import { isUtf8 } from 'node:buffer';
-import { createReadStream } from 'node:fs';
 import { checkMembers, type Check } from '../arguments/checkMembers.js';
 import { checkBoolean, checkText, checkWhole } from '../arguments/checks.js';
 import { found } from '../arguments/found.js';
 import { isIterable } from '../arguments/isIterable.js';
 import { oneOf, text, whole } from '../arguments/memberChecks.js';
 import type { RowErrorCode } from '../errors/RowError.js';
+import { SpillwayError } from '../errors/SpillwayError.js';
 import { UsageError } from '../errors/UsageError.js';
+import { ROW_LIMITS } from '../model/files/limits.js';
 import type { RowInput } from '../Row.js';
 import { formatBytes } from '../units.js';
+import { bytesOf } from './bytesOf.js';
 import { fileFailure } from './fileErrors.js';
 import { lineWithoutRow, parseRow } from './parseRow.js';
 import { isBlank, readLines } from './readLines.js';
@@ -29,8 +31,6 @@ export interface ReadRowsOptions {
 
 const CHECKS: Readonly<Record<keyof ReadRowsOptions, Check>> = { format: oneOf('jsonl', 'text'), carryFields: checkBoolean, maxLineBytes: whole(1), name: text() };
 
-export const MAX_LINE_BYTES = 64 * 2 ** 20;
-
 /**
  * Rows from a file or stream of lines, one at a time: holds one line and one chunk, whatever the input's length.
  * Blank lines are skipped; a row without an id gets its line's number from 1, and `duplicate` is false: nobody gave it, so it may be another row's too. A line that is no row becomes a `BadRow` with the
@@ -39,7 +39,7 @@ export const MAX_LINE_BYTES = 64 * 2 ** 20;
  */
 export function readRows(source: ByteSource, options: ReadRowsOptions = {}): AsyncGenerator<RowInput, void, undefined> {
   checkMembers('options', options, CHECKS);
-  const { format = 'jsonl', carryFields = false, maxLineBytes = MAX_LINE_BYTES } = options;
+  const { format = 'jsonl', carryFields = false, maxLineBytes = ROW_LIMITS.lineBytes } = options;
   return rowsOf(openLines(source, maxLineBytes, options.name), format, carryFields, maxLineBytes);
 }
 
@@ -75,9 +75,9 @@ export function openLines(source: ByteSource, maxLineBytes: number, name?: strin
 async function* linesOf(source: ByteSource, maxLineBytes: number, name: string | undefined): ReturnType<typeof readLines> {
   const file = name ?? (typeof source === 'string' ? source : 'input');
   try {
-    yield* readLines(typeof source === 'string' ? createReadStream(source, { highWaterMark: 256 * 1024 }) : source, maxLineBytes);
+    yield* readLines(typeof source === 'string' ? bytesOf(source) : source, maxLineBytes);
   } catch (error) {
-    throw fileFailure(file, 'read', error);
+    throw error instanceof SpillwayError ? error : fileFailure(file, 'read', error);
   }
 }
 

@@ -33,17 +33,18 @@ export async function dropFailedRows(path: string): Promise<number> {
 
 /**
  * Puts the rows of a finished output into the order of the input, where an interruption, or errors that were tried again, left some out of their turn.
- * Holds three numbers a row.
+ * Holds four numbers a row.
  * @throws JobFileError; the old output is then intact
  */
 export async function orderOutput(path: string): Promise<void> {
   await rewrite(path, 'in the order of the input', async (from, target) => {
-    const [indexes, ends]: [number[], number[]] = [[], []];
-    for await (const { index, end } of outputLines(from)) {
+    const [indexes, samples, ends]: [number[], number[], number[]] = [[], [], []];
+    for await (const { index, sample, end } of outputLines(from)) {
       indexes.push(index);
+      samples.push(sample ?? -1);
       ends.push(end);
     }
-    const inTurn = Uint32Array.from(indexes.keys()).sort((a, b) => (indexes[a] ?? 0) - (indexes[b] ?? 0));
+    const inTurn = Uint32Array.from(indexes.keys()).sort((a, b) => (indexes[a] ?? 0) - (indexes[b] ?? 0) || (samples[a] ?? 0) - (samples[b] ?? 0));
     const source = await open(from, 'r');
     try {
       // Lines that follow one another in both are copied together.

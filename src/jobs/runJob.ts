@@ -19,7 +19,8 @@ export async function runJob(options: RunJobOptions): Promise<JobSummary> {
   checkObject('options', options);
   const { engine, ...jobOptions } = options;
   checkRowGenerator(engine);
-  const job = await Job.open({ ...(engine.source === undefined ? {} : { modelFiles: engine.source.files }), ...jobOptions });
+  const { source, resultIdentity } = engine;
+  const job = await Job.open({ ...(source && { modelFiles: source.files }), ...(resultIdentity && { resultIdentity }), ...jobOptions });
   let summary: JobSummary;
   try {
     summary = await job.run(engine);

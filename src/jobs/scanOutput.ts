@@ -1,9 +1,10 @@
 import { createReadStream } from 'node:fs';
 import { isObject } from '../arguments/isObject.js';
+import { isWithin } from '../arguments/NumberRange.js';
 import { JobFileError } from '../errors/JobFileError.js';
+import { SAMPLES } from '../rows/rowFields.js';
 import { DoneRows } from './DoneRows.js';
 import { BEGIN_ANEW, fileFailure } from './fileErrors.js';
-import { IntegerSet } from '../collections/IntegerSet.js';
 import { readLines } from './readLines.js';
 
 /** A result's line can be long (log-probabilities), but never longer than what JavaScript can hold as one string. */
@@ -17,12 +18,13 @@ export interface ScannedOutput {
   readonly failed: number;
   /** End of the last whole line. */
   readonly bytes: number;
-  /** Whether what need not be done again are the input's first rows, in their order: then what is appended in order goes on with it. */
+  /** Whether what need not be done again stands in the order of the input. */
   readonly inOrder: boolean;
 }
 
 interface ScannedLine {
   readonly index: number;
+  readonly sample: number | undefined;
   readonly id: string | number;
   readonly failed: boolean;
 }
@@ -35,20 +37,30 @@ interface ScannedLine {
  */
 export async function scanOutput(path: string, retryErrors: boolean): Promise<ScannedOutput> {
   const done = new DoneRows();
-  const retried = new IntegerSet();
+  const retried = new DoneRows();
   let failed = 0;
   let bytes = 0;
   let inOrder = true;
+  let before: Pick<ScannedLine, 'index' | 'sample'> | undefined;
   for await (const line of outputLines(path)) {
     const again = line.failed && retryErrors;
-    if (!again && line.index !== done.size) inOrder = false;
-    if (!(again ? retried.add(line.index) : done.add(line.index, line.id))) {
-      throw new JobFileError(path, `line ${line.number}: index ${line.index} stands twice, expected each row once; ${BEGIN_ANEW}`);
+    if (!again) {
+      if (before && compareLines(before, line) > 0) inOrder = false;
+      before = line;
+    }
+    if (!(again ? retried : done).add(line.index, line.id, line.sample)) {
+      const sample = line.sample === undefined ? '' : `, sample ${line.sample}`;
+      throw new JobFileError(path, `line ${line.number}: index ${line.index}${sample} stands twice, expected each row once; ${BEGIN_ANEW}`);
     }
     if (line.failed) failed += 1;
     bytes = line.end;
   }
   return { done, failed, bytes, inOrder };
+}
+
+/** The order of the input, and of a row's samples. */
+export function compareLines(a: Pick<ScannedLine, 'index' | 'sample'>, b: Pick<ScannedLine, 'index' | 'sample'>): number {
+  return a.index - b.index || (a.sample ?? -1) - (b.sample ?? -1);
 }
 
 /**
@@ -78,9 +90,14 @@ function parseResult(text: string): ScannedLine | undefined {
     return undefined;
   }
   if (!isObject(value)) return undefined;
-  const { id, index, finishReason } = value;
+  const { id, index, sample, finishReason } = value;
   if (typeof id !== 'string' && typeof id !== 'number') return undefined;
   if (typeof index !== 'number' || !Number.isSafeInteger(index) || index < 0) return undefined;
+  if (sample !== undefined && !isSample(sample)) return undefined;
   if (typeof finishReason !== 'string') return undefined;
-  return { id, index, failed: finishReason === 'error' };
+  return { id, index, sample, failed: finishReason === 'error' };
+}
+
+function isSample(value: unknown): value is number {
+  return typeof value === 'number' && isWithin(value + 1, SAMPLES);
 }

@@ -16,7 +16,7 @@ export function createTokenizer(source: TokenizerSource, vocabularySize: number)
   if (source.kind === 'none') return new MissingTokenizer(source.reason, vocabularySize, source.endTokens ?? []);
   const parts = source.kind === 'gguf' ? fromGguf(source) : fromTokenizerJson(source);
   for (const id of [...parts.prefix, ...parts.suffix]) {
-    if (id >= vocabularySize) parts.fields.refuse('token added to every prompt', `id ${id}`, `an id below ${vocabularySize}, the model's vocabulary size`);
+    if (id >= vocabularySize) parts.guard.fields.refuse('token added to every prompt', `id ${id}`, `an id below ${vocabularySize}, the model's vocabulary size`);
   }
   return new PartsTokenizer(parts, vocabularySize);
 }

@@ -5,12 +5,12 @@ import { inputOrder } from './inputOrder.js';
 import { throughStages } from './throughStages.js';
 
 /**
- * A generation as a stream of results: the squares of its run, through its stages, to the rows that end with them; refused rows among them.
+ * A generation as a stream of results: the squares of its run, through its stages, to the rows that end with them; rows that need no computing among them.
  * The consumer calls `generation.delivered()` for each.
  */
 export function generatedRows(generation: Generation): Observable<RowResult> {
-  const { run, options, rejected$ } = generation;
-  return merge(throughStages(run, options.pipeline), rejected$).pipe(
+  const { run, options, answered$ } = generation;
+  return merge(throughStages(run, options.pipeline), answered$).pipe(
     options.order === 'completion' ? identity : inputOrder(({ sequence }) => sequence),
     map(({ result }) => result),
   );

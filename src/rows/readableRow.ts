@@ -1,11 +1,13 @@
 import { found } from '../arguments/found.js';
 import { isObject } from '../arguments/isObject.js';
 import { membersOf } from '../arguments/membersOf.js';
+import { isWithin, rangeWords, wholeRange } from '../arguments/NumberRange.js';
 import { RowError, type RowErrorCode } from '../errors/RowError.js';
 import type { BadRow, RowFailure, RowInput } from '../Row.js';
 import { NUMBERS, PROMPTS } from './rowFields.js';
 
-const FIELDS = [...PROMPTS, ...NUMBERS, 'stop'] as const;
+const INDICES = wholeRange(0);
+const FIELDS = [...PROMPTS, ...NUMBERS, 'stop', 'wantedSamples'] as const;
 
 /**
  * A row as it was given, as a plain object that is safe to read: its fields (null is as good as absent, as tables write it), its `id` and `index` if they are
@@ -23,7 +25,7 @@ export function readableRow(given: unknown): RowInput {
     const { error } = given;
     if (isPresent(error)) return { ...identity, error: readError(error) };
     if (isPresent(id) && !isId(id)) throw new RowError('invalid-row', `id: found ${found(id)}, expected a string or a finite number`);
-    if (isPresent(index) && !isIndex(index)) throw new RowError('invalid-row', `index: found ${found(index)}, expected a whole number of at least 0`);
+    if (isPresent(index) && !isIndex(index)) throw new RowError('invalid-row', `index: found ${found(index)}, expected ${rangeWords(INDICES, index)}`);
     const fields: Record<string, unknown> = {};
     for (const name of FIELDS) {
       const value = given[name];
@@ -59,5 +61,5 @@ function isId(id: unknown): id is string | number {
 }
 
 function isIndex(index: unknown): index is number {
-  return typeof index === 'number' && Number.isSafeInteger(index) && index >= 0;
+  return isWithin(index, INDICES);
 }

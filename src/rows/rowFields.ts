@@ -1,3 +1,4 @@
+import { wholeRange } from '../arguments/NumberRange.js';
 import type { SamplingOptions } from '../Row.js';
 
 /** Exactly one of them holds a row's prompt. */
@@ -5,5 +6,8 @@ export const PROMPTS = ['prompt', 'messages', 'tokens'] as const;
 
 /** How a row's tokens are chosen, as far as a number says it. */
 export const NUMBERS = [
-  'maxNewTokens', 'temperature', 'topP', 'topK', 'minP', 'repetitionPenalty', 'seed',
+  'maxNewTokens', 'temperature', 'topP', 'topK', 'minP', 'repetitionPenalty', 'seed', 'samples',
 ] as const satisfies readonly Exclude<keyof SamplingOptions, 'stop'>[];
+
+/** Answers that a row may ask for. */
+export const SAMPLES = wholeRange(1, 2 ** 16);

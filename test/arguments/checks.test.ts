@@ -11,7 +11,7 @@ describe('checks of single values', () => {
     checkBoolean('b', false);
     checkSignal('s', new AbortController().signal);
     checkSignal('s', undefined);
-    checkNumber('n', 0.5, (value) => value < 1, 'a number below 1');
+    checkNumber('n', 0.5, { least: 0, most: 1 });
     checkText('t', '');
   });
 
@@ -19,8 +19,9 @@ describe('checks of single values', () => {
     [() => checkWhole('n', '2', 1, 4), 'n: found "2", expected a whole number from 1 to 4'],
     [() => checkWhole('n', NaN, 1), 'n: found NaN, expected a whole number of at least 1'],
     [() => checkWhole('n', 2 ** 53, 0), 'n: found 9007199254740992, expected a whole number from 0 to 9007199254740991'],
-    [() => checkNumber('n', NaN, () => true, 'a number'), 'n: found NaN, expected a number'],
-    [() => checkNumber('n', 2, (value) => value < 2, 'a number below 2'), 'n: found 2, expected a number below 2'],
+    [() => checkNumber('n', NaN, { least: 0, most: 1 }), 'n: found NaN, expected a number from 0 to 1'],
+    [() => checkNumber('n', 2, { least: 0, above: true, most: 1 }), 'n: found 2, expected a number above 0 and at most 1'],
+    [() => checkNumber('n', Infinity, { least: 0 }), 'n: found Infinity, expected a finite number of at least 0'],
     [() => checkText('t', 5), 't: found 5, expected a string'],
     [() => checkWhole('n', 5, 1, 4), 'n: found 5, expected a whole number from 1 to 4'],
     [() => checkOneOf('o', 'drop', ['a', 'b']), 'o: found "drop", expected one of a, b'],
@@ -35,10 +36,10 @@ describe('checks of single values', () => {
 });
 
 describe('checkNumber', () => {
-  const check = (value: unknown) => () => checkNumber('n', value, (number) => number >= 0, 'a number of at least 0');
+  const check = (value: unknown) => () => checkNumber('n', value, { least: 0 });
 
   test('takes what is right, and nothing else', () => {
     expect(check(0)).not.toThrow();
-    for (const [value, words] of [[-1, '-1'], [NaN, 'NaN'], ['1', '"1"'], [null, 'null']] as const) expect(check(value)).toThrow(`n: found ${words}, expected a number of at least 0`);
+    for (const [value, words] of [[-1, '-1'], ['1', '"1"'], [null, 'null']] as const) expect(check(value)).toThrow(`n: found ${words}, expected a number of at least 0`);
   });
 });

@@ -56,7 +56,7 @@ const sensibleCall = fc.oneof(
   fc.tuple(fc.constant('createRow' as const), fc.tuple(rowOptions)),
   fc.tuple(fc.constantFrom('freeRow' as const, 'freeBatch' as const, 'freeActivations' as const), fc.tuple(small)),
   fc.tuple(fc.constant('createActivations' as const), fc.tuple(fc.integer({ min: 1, max: 64 }))),
-  fc.tuple(fc.constant('createBatch' as const), fc.tuple(rowArray, fc.array(fc.oneof(fc.integer({ min: 0, max: 16 }), fc.integer({ min: -9, max: 3 })), { maxLength: 8 }).map((ids) => Int32Array.from(ids)))),
+  fc.tuple(fc.constant('createBatch' as const), fc.tuple(rowArray, fc.array(fc.oneof(fc.integer({ min: 0, max: 16 }), fc.integer({ min: -9, max: 3 })), { maxLength: 8 }).map((ids) => Int32Array.from(ids)), fc.array(fc.integer({ min: -1, max: 16 }), { maxLength: 4 }).map((ids) => Int32Array.from(ids)))),
   fc.tuple(fc.constant('submitCompute' as const), fc.tuple(fc.integer({ min: 0, max: 4 }), fc.integer({ min: 0, max: 2 }), small, small, events, fc.constant(-1), fc.integer({ min: -1, max: 2 }))),
   fc.tuple(fc.constantFrom('submitLoadCache' as const, 'submitStoreCache' as const), fc.tuple(fc.integer({ min: 0, max: 2 }), small, fc.integer({ min: 0, max: 2 }), events)),
   fc.tuple(fc.constantFrom('submitLoadActivation' as const, 'submitStoreActivation' as const), fc.tuple(small, small, fc.integer({ min: 0, max: 40 }), events)),

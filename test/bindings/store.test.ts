@@ -1,10 +1,11 @@
 import { execFileSync } from 'node:child_process';
-import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readdirSync, readFileSync, readSync, rmSync, truncateSync, writeFileSync, writeSync } from 'node:fs';
+import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, readSync, readdirSync, rmSync, symlinkSync, truncateSync, writeFileSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { HEAD_MODES, type RepackOptions, type RuntimeOptions, type StoreFacts } from '../../src/bindings/Addon.js';
+import { HEAD_MODES, type RuntimeOptions } from '../../src/bindings/Addon.js';
+import type { RepackOptions, StoreFacts } from '../../src/bindings/Store.js';
 import { loadAddon } from '../../src/bindings/loadAddon.js';
 import type { ModelSource } from '../../src/model/ModelSource.js';
 import { fixtureModels, type FixtureModel } from '../support/model/fixtureModels.js';
@@ -269,6 +270,19 @@ describe('a conversion', () => {
     });
   });
 
+  test('does not write through a link that stands where it begins', async () => {
+    await withStore(model('llama-F32.gguf'), async (source, store) => {
+      const [again, precious] = [join(folder, 'linked.spillway'), join(folder, 'precious')];
+      // As large as the store: anything else would not be gone on with.
+      const content = Buffer.alloc(readFileSync(store).length, 'mine');
+      writeFileSync(precious, content);
+      symlinkSync(precious, `${again}.partial`);
+      await expect(addon.repack(repackOptions(source, again), () => undefined)).rejects.toMatchObject({ code: 'file' });
+      expect(readFileSync(precious).equals(content)).toBe(true);
+      rmSync(`${again}.partial`);
+    });
+  });
+
   test('of a truncated model, or into a missing folder, leaves nothing behind', async () => {
     await model('llama-Q5_1.gguf').use(async (source) => {
       const own = mkdtempSync(join(folder, 'truncated-'));
@@ -287,7 +301,7 @@ describe('a conversion', () => {
       const store = join(folder, 'twice.spillway');
       const both = await Promise.allSettled([addon.repack(repackOptions(source, store), () => undefined), addon.repack(repackOptions(source, store), () => undefined)]);
       expect(both.some(({ status }) => status === 'fulfilled')).toBe(true);
-      for (const outcome of both) if (outcome.status === 'rejected') expect(outcome.reason).toMatchObject({ code: 'file' });
+      for (const outcome of both) if (outcome.status === 'rejected') expect(outcome.reason).toMatchObject({ code: 'busy', found: 'another process that is writing it' });
       expect(factsOf(store).layerBytes).toHaveLength(source.decoder.layers);
     });
   });

@@ -46,10 +46,11 @@ describe('ProgressMeter', () => {
 });
 
 test('the words of a run', () => {
-  const progress = { rowsDone: 9, rowsFailed: 1, rowsActive: 4, promptTokens: 5, generatedTokens: 50, seconds: 20, tokensPerSecond: 12.6 };
+  const progress = { rowsDone: 9, rowsFailed: 1, rowsActive: 4, promptTokens: 5, generatedTokens: 50, seconds: 20, tokensPerSecond: 12.6, sharing: { promptTokensSaved: 0, rowsEqual: 0, rowsReused: 0 } };
   expect(rowProgress(progress, 50, 10)).toEqual({ done: 20, total: 50, words: '13 tokens/s, 1 with an error, 1:00 left' });
   expect(rowProgress(progress, undefined, 0)).toEqual({ done: 10, total: undefined, words: '13 tokens/s, 1 with an error' });
   expect(rowProgress({ ...progress, rowsDone: 0, rowsFailed: 0 }, 50, 0).words).toBe('13 tokens/s');
+  expect(rowProgress({ ...progress, promptTokens: 200, sharing: { promptTokensSaved: 167, rowsEqual: 1, rowsReused: 2 } }, 15, 10).words).toBe('13 tokens/s, 1 with an error, 84% of the prompts shared, 2 from earlier runs, 1 equal row');
   expect(describeRun({ rows: 1, done: 1, failed: 0, kept: 0, keptFailed: 0 }, undefined, 1.25)).toBe('1 row, 1.3 s');
   expect([0, 59.6, 61, 3600, 36_061].map(formatDuration)).toEqual(['0:00', '1:00', '1:01', '1:00:00', '10:01:01']);
 });

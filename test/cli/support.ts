@@ -12,14 +12,17 @@ export interface CliResult {
   readonly stderr: string;
 }
 
-/** Starts the command line in a process of its own, as users do: stderr and stdout are no terminals. */
-export function startCli(args: readonly string[], environment: Readonly<Record<string, string>> = {}): ChildProcess {
-  return spawn(process.execPath, [built('cli/main.js'), ...args], { stdio: 'pipe', env: { ...process.env, ...environment } });
+/**
+ * Starts the command line in a process of its own, as users do: stderr and stdout are no terminals.
+ * @param cwd the folder that it runs in; default this one's
+ */
+export function startCli(args: readonly string[], environment: Readonly<Record<string, string>> = {}, cwd?: string): ChildProcess {
+  return spawn(process.execPath, [built('cli/main.js'), ...args], { stdio: 'pipe', env: { ...process.env, ...environment }, cwd });
 }
 
 /** Runs the command line to its end. */
-export async function runCli(args: readonly string[], input = '', environment: Readonly<Record<string, string>> = {}): Promise<CliResult> {
-  const child = startCli(args, environment);
+export async function runCli(args: readonly string[], input = '', environment: Readonly<Record<string, string>> = {}, cwd?: string): Promise<CliResult> {
+  const child = startCli(args, environment, cwd);
   child.stdin?.on('error', () => undefined).end(input);
   return resultOf(child);
 }

@@ -40,10 +40,32 @@ describe('IntegerSet', () => {
   });
 });
 
-test('IdSet tells numbers from strings, and keeps fractions apart', () => {
-  const ids = new IdSet();
-  expect([1, '1', 1.5, '1.5', -1, 0, 1e300, ''].map((id) => ids.add(id))).toEqual(Array(8).fill(true));
-  expect([1, '1', 1.5, '1.5', -1, 0, 1e300, ''].map((id) => ids.add(id))).toEqual(Array(8).fill(false));
+describe('IdSet', () => {
+  test('tells numbers from strings, keeps fractions apart, and halves of surrogate pairs', () => {
+    const ids = new IdSet();
+    const different = [1, '1', 1.5, '1.5', '"1.5"', -1, 0, 1e300, '', '\ud800', '\ud801', '\ufffd', '\\ud800', 'x'.repeat(10_000)];
+    for (const isNew of [true, false]) expect(different.map((id) => ids.add(id))).toEqual(different.map(() => isNew));
+  });
+
+  test('equals a Set', () => {
+    const id = fc.oneof(fc.nat(50), fc.double({ noNaN: true, noDefaultInfinity: true }).filter((value) => !Object.is(value, -0)), fc.string({ maxLength: 2, unit: 'binary' }));
+    fc.assert(
+      fc.property(fc.array(id, { maxLength: 300, size: 'max' }), (list) => {
+        const [set, ours] = [new Set<string | number>(), new IdSet()];
+        expect(list.filter((value) => ours.add(value) === (set.size === set.add(value).size))).toEqual([]);
+      }),
+      { numRuns: 50 },
+    );
+  });
+
+  test('ids take some 20 bytes each, however long they are', () => {
+    const ids = new IdSet();
+    const before = process.memoryUsage();
+    for (let at = 0; at < 200_000; at++) ids.add(`${'a'.repeat(40)}-${at}`);
+    const after = process.memoryUsage();
+    expect(after.arrayBuffers - before.arrayBuffers).toBeLessThan(200_000 * 36);
+    expect([0, 123_456, 199_999].map((at) => ids.add(`${'a'.repeat(40)}-${at}`))).toEqual([false, false, false]);
+  });
 });
 
 describe('DoneRows', () => {

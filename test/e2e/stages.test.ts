@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -25,6 +25,13 @@ beforeAll(() => {
 afterAll(() => {
   rmSync(disk, { recursive: true });
 });
+
+/** A model of the same shape, with another byte at its end. */
+function edited(file: string): string {
+  const copy = join(disk, 'edited.gguf');
+  writeFileSync(copy, Buffer.concat([readFileSync(file), Buffer.from('x')]));
+  return copy;
+}
 
 const OPENED = { batchSize: 2, tokensPerSquare: 12, threads: 2 } as const;
 
@@ -199,6 +206,7 @@ describe('layers divided over engines', () => {
     const misfits: readonly (readonly [EngineOptions, RegExp])[] = [
       [{ ...OPENED, model: name, layers: { first: 2, count: layers - 2 } }, /next layer: found 1, expected 2/],
       [{ ...OPENED, model: model('qwen2'), layers: { first: 1, count: 2 } }, /model family/],
+      [{ ...OPENED, model: edited(name), layers: { first: 1, count: layers - 1 } }, /model contents/],
       [{ ...OPENED, model: name, layers: { first: 1, count: layers - 1 }, batchSize: 1 }, /rowsPerSlot: found 2/],
       [{ ...OPENED, model: name, layers: { first: 1, count: 1 } }, /engines of all/],
     ];

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { closeSync, existsSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync, writeSync } from 'node:fs';
+import { closeSync, existsSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import {
@@ -109,6 +109,25 @@ describe('weights on disk', () => {
       expect(existsSync(file)).toBe(false);
       await expect(generate(streamed())).resolves.toEqual(reference);
     });
+  });
+
+  test('a repacked file that is overwritten while its layers stream is found out in the next pass; one that was only touched goes on', async () => {
+    const own = mkdtempSync(join(disk, 'overwritten-'));
+    await using engine = await Engine.open({ model: model('llama-Q4_1.gguf'), batchSize: 4, tokensPerSquare: 16, disk: own, weights: { cpu: 0, disk: 1 } });
+    const collect = async (): Promise<RowResult[]> => {
+      const results: RowResult[] = [];
+      for await (const row of engine.generate(unequalRows, { logprobs: 1 })) results.push(row);
+      return results;
+    };
+    const before = await collect();
+    const file = join(own, readdirSync(own)[0] ?? '');
+    utimesSync(file, new Date(), new Date());
+    await expect(collect()).resolves.toEqual(before);
+    const { size } = statSync(file);
+    const descriptor = openSync(file, 'r+');
+    writeSync(descriptor, Buffer.alloc(16, 0x58), 0, 16, size - 4096);
+    closeSync(descriptor);
+    await expect(collect()).rejects.toMatchObject({ name: 'TaskError', message: expect.stringMatching(/load_weight .*layer 1 at offset .*checksum.*run again/) as unknown });
   });
 
   test('what it cannot do within a cap it refuses before anything is written, and names the smaller budget of memory and of streaming', async () => {

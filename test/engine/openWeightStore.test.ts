@@ -4,16 +4,19 @@ import { fileURLToPath } from 'node:url';
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import type { Addon } from '../../src/bindings/Addon.js';
 import { loadAddon } from '../../src/bindings/loadAddon.js';
-import { openWeightStore, type WeightStore } from '../../src/engine/openWeightStore.js';
+import { openWeightStore, type RepackingOptions, type WeightStore } from '../../src/engine/openWeightStore.js';
+import type { StoreHolder } from '../../src/engine/storeHolder.js';
+import { identifyModel } from '../../src/model/identity/identifyModel.js';
 import { readModel } from '../../src/model/readModel.js';
 import { temporaryFolder } from '../jobs/support/files.js';
 
 const source = await readModel(fileURLToPath(new URL('../fixtures/models/llama-Q4_1.gguf', import.meta.url)));
+const identity = await identifyModel(source.files);
 const addon = loadAddon();
 const path = temporaryFolder();
 const folder = path('repacked');
-const open = (options: { folder?: string; signal?: AbortSignal; onProgress?: (bytes: number) => void } = {}, native: Addon = addon): Promise<WeightStore> =>
-  openWeightStore(native, source, { folder, threads: 2, ...options });
+const open = (options: Partial<RepackingOptions> = {}, native: Addon = addon): Promise<WeightStore> =>
+  openWeightStore(native, source, identity, { folder, threads: 2, ...options });
 
 beforeEach(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -78,6 +81,52 @@ describe('openWeightStore', () => {
     const file = path('rows.jsonl');
     await expect(open({ folder: file })).rejects.toMatchObject({ name: 'ModelFileError', message: `${file}: folder for repacked models (disk): found a file, expected a folder that exists or can be made, and be written to` });
     await expect(open({ folder: join(file, 'repacked') })).rejects.toMatchObject({ name: 'ModelFileError', file: join(file, 'repacked'), found: 'a file on the way to it' });
+  });
+
+  describe('while another process is at it', () => {
+    const busy = Object.assign(new Error('busy'), { code: 'busy', file: 'x.partial', field: 'file', found: 'another process that is writing it', expected: 'a file that nobody writes' });
+    const holders: StoreHolder[] = [];
+    const onWait = (holder: StoreHolder): void => void holders.push(holder);
+    beforeEach(() => {
+      holders.length = 0;
+    });
+
+    test('waits, says so once, and takes over when it has ended without', async () => {
+      let attempts = 0;
+      const repack: Addon['repack'] = (...given) => {
+        attempts += 1;
+        return attempts < 3 ? Promise.reject(busy) : addon.repack(...given);
+      };
+      const store = await open({ onWait }, { ...addon, repack });
+      expect(attempts).toBe(3);
+      expect(holders).toEqual([{ path: store.path, pid: undefined }]);
+    });
+
+    test('takes what the other one made', async () => {
+      let attempts = 0;
+      const repack: Addon['repack'] = async (...given) => {
+        attempts += 1;
+        await addon.repack(...given);
+        throw busy;
+      };
+      await expect(open({ onWait }, { ...addon, repack })).resolves.toEqual(await open());
+      expect(attempts).toBe(1);
+    });
+
+    test('a signal, and what onWait throws, end the waiting', async () => {
+      const native = { ...addon, repack: () => Promise.reject(busy) };
+      const controller = new AbortController();
+      const waiting = open({ signal: controller.signal, onWait: () => setTimeout(() => controller.abort('enough'), 5) }, native);
+      await expect(waiting).rejects.toMatchObject({ name: 'InterruptedError', cause: 'enough' });
+      const mine = new Error('mine');
+      await expect(open({ onWait: () => { throw mine; } }, native)).rejects.toBe(mine);
+    });
+
+    test('two openings of one process share what one of them makes', async () => {
+      const [one, other] = await Promise.all([open(), open()]);
+      expect(one).toEqual(other);
+      expect(readdirSync(folder)).toHaveLength(1);
+    });
   });
 
   test('a signal ends repacking at the next report, and the conversion can go on', async () => {

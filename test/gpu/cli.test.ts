@@ -36,6 +36,20 @@ describe('the command line with --gpu-memory', () => {
     expect(events.some(({ name, args }) => name === 'load_weight' && args['from'] === 'cpu' && args['to'] === 'gpu')).toBe(true);
   });
 
+  test('a job of the processor is not resumed on the GPU, nor one of the GPU with another share of the cache there', async () => {
+    const shares = (gpu: number): string => {
+      writeFileSync(path(`cache-${gpu}.json`), JSON.stringify({ batchSize: 2, batches: 1, weights: { gpu: 1 }, cache: { gpu, cpu: 1 - gpu }, activations: { gpu: 1 } }));
+      return path(`cache-${gpu}.json`);
+    };
+    const onGpu = ['--gpu-memory', '16MiB'];
+    expect(await generate('processor.jsonl')).toMatchObject({ code: 0 });
+    expect(await generate('processor.jsonl', ...onGpu, '--resume')).toMatchObject({ code: 1, stderr: expect.stringMatching(/differs .* in gpu \(was null, is \{"name":"emulated GPU","computeCapability":"[\d.]+","products":"own","cacheShare":\d/) as unknown });
+    expect(await generate('shares.jsonl', ...onGpu, '--policy', shares(1))).toMatchObject({ code: 0 });
+    expect(await generate('shares.jsonl', ...onGpu, '--policy', shares(0.5), '--resume')).toMatchObject({ code: 1, stderr: expect.stringContaining('"cacheShare":0.5') as unknown });
+    expect(await generate('shares.jsonl', '--resume')).toMatchObject({ code: 1, stderr: expect.stringMatching(/differs .* in gpu \(was \{.*\}, is null\)/) as unknown });
+    expect(await generate('shares.jsonl', ...onGpu, '--policy', shares(1), '--resume', '--batch-size', '3')).toMatchObject({ code: 0 });
+  });
+
   test('a cap that is too small is exit 3, with the smallest one that works', async () => {
     const { code, stderr } = await generate('small.jsonl', '--gpu-memory', '1000');
     expect(code).toBe(3);

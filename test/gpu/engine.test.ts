@@ -244,7 +244,9 @@ describe('memory and traffic of a GPU', () => {
     const { neededBytes, tier } = smallest as MemoryBudgetError;
     expect(tier).toBe('gpu');
     await expect(Engine.open({ ...options, ...more, cache, gpuMemory: neededBytes - 1, disk })).rejects.toThrow(MemoryBudgetError);
-    const small = await generate({ ...options, ...more, cache, batchSize: 64, tokensPerSquare: 512, gpuMemory: neededBytes });
+    await using engine = await Engine.open({ ...options, ...more, cache, gpuMemory: neededBytes, disk });
+    const small: RowResult[] = [];
+    for await (const row of engine.generate(greedy, { logprobs: 2 })) small.push(row);
     agreement(await generate({ model: options.model, precision: 'float32', ...more }), small, more.precision ? COMPRESSED_TOLERANCE.float32['4bit'] : TOLERANCE.default);
   });
 

@@ -6,6 +6,7 @@ import { InterruptedError } from '../../src/errors/InterruptedError.js';
 import { JobFileError } from '../../src/errors/JobFileError.js';
 import { TaskError } from '../../src/errors/TaskError.js';
 import { UsageError } from '../../src/errors/UsageError.js';
+import { Job } from '../../src/jobs/Job.js';
 import { readRows } from '../../src/jobs/readRows.js';
 import { runJob, type RunJobOptions } from '../../src/jobs/runJob.js';
 import type { GenerateOptions, RowInput, RowResult } from '../../src/Row.js';
@@ -253,7 +254,7 @@ describe('what is refused', () => {
     await runJob(stream(prompts(4)));
     expect(await untouched({ output }, runJob(stream([{ id: 'row-0', prompt: 'other' }, ...prompts(4).slice(1)])))).toContain('the input');
     expect(await untouched({ output }, runJob(stream([...prompts(3), { id: 'other', prompt: 'prompt 3' }])))).toContain('row 3 of the input has the id "other"');
-    expect(await untouched({ output }, runJob(stream(prompts(3))))).toContain('the output holds 1 with a higher index');
+    expect(await untouched({ output }, runJob(stream(prompts(3))))).toContain('the output holds 1 results of other rows');
     expect(await runJob(stream(prompts(6)))).toMatchObject({ rows: 6, kept: 4, done: 2 });
   });
 
@@ -286,7 +287,7 @@ describe('what is refused', () => {
     expect((await failure(runJob({ engine: new StubEngine(), ...twice, resume: true }))).message).toContain('index 0 stands twice');
   });
 
-  test.each(['{"format":"spillway-job","ver', '{"format":"spillway-job","version":2}', '{"format":"spillway-job","version":1,"model":[null],"options":{},"input":{}}'])(
+  test.each(['{"format":"spillway-job","ver', '{"format":"spillway-job","version":2}', '{"format":"spillway-job","version":2,"model":[null],"engine":{},"options":{},"input":{}}'])(
     'a damaged record is refused with the remedy, and begun anew: %s',
     async (record) => {
       const names = await begun();
@@ -297,6 +298,32 @@ describe('what is refused', () => {
       expect(await runJob({ engine: new StubEngine(), ...names, overwrite: true })).toMatchObject({ done: 4 });
     },
   );
+
+  test('a record of an earlier version, which does not say enough to go on', async () => {
+    const names = await begun();
+    writeFileSync(`${names.output}.job.json`, '{"format":"spillway-job","version":1,"model":[],"options":{},"input":{}}');
+    const error = await failure(runJob({ engine: new StubEngine(), ...names, resume: true }));
+    expect(error).toBeInstanceOf(JobFileError);
+    expect(error.message).toMatch(/found a record of version 1, by an earlier Spillway, expected version 2: .*; finish it with that one; --overwrite .* begins anew$/);
+    expect(await runJob({ engine: new StubEngine(), ...names, overwrite: true })).toMatchObject({ done: 4 });
+  });
+
+  test('a resumed run by an engine of another identity, before there is an engine and after; one that is not what was said of it', async () => {
+    const engine = (resultIdentity: object): RunJobOptions['engine'] => Object.assign(new StubEngine(), { resultIdentity });
+    const [one, other] = [{ model: 'm', precision: 'default', gpu: { name: 'a' } }, { model: 'm', precision: 'default', gpu: { name: 'b' } }];
+    const names = await begun({ engine: engine(one) });
+    const difference = 'differs from the one that began it in gpu (was {"name":"a"}, is {"name":"b"});';
+    expect(await untouched(names, runJob({ engine: engine(other), ...names, resume: true }))).toContain(difference);
+    expect(await untouched(names, Job.open({ ...names, resume: true, resultIdentity: { gpu: other.gpu } }))).toContain(difference);
+    const refusedBy = async (stub: RunJobOptions['engine'], resultIdentity?: object): Promise<string> => {
+      await using job = await Job.open({ ...names, resume: true, ...(resultIdentity && { resultIdentity }) });
+      return (await failure(job.run(stub))).message;
+    };
+    expect(await refusedBy(engine(other))).toContain(difference);
+    expect(await refusedBy(engine(other), { gpu: one.gpu })).toContain('the engine is not the one that the job was opened for: it differs in gpu');
+    expect(await untouched(names, runJob({ engine: new StubEngine(), ...names, resume: true }))).toContain('differs from the one that began it in model (was "m", is not set)');
+    expect(await runJob({ engine: engine(one), ...names, resume: true })).toMatchObject({ kept: 1, done: 3 });
+  });
 
   test.each<[string, Partial<RunJobOptions>]>([
     ['.job.json', {}], ['.job.json', { resume: true }], ['.job.json', { overwrite: true }], ['.lock', {}], ['.lock', { overwrite: true }], ['.retry.tmp', {}], ['.retry.tmp', { resume: true }],

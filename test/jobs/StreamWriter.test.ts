@@ -1,5 +1,6 @@
 import { PassThrough, Writable } from 'node:stream';
 import { describe, expect, test } from '@jest/globals';
+import { InterruptedError } from '../../src/errors/InterruptedError.js';
 import { JobFileError } from '../../src/errors/JobFileError.js';
 import { StreamWriter } from '../../src/jobs/StreamWriter.js';
 import { writeRows } from '../../src/jobs/writeRows.js';
@@ -55,6 +56,17 @@ describe('StreamWriter', () => {
     setTimeout(() => stream.destroy(), 5);
     await expect(writing).rejects.toThrow('the stream was closed');
   });
+});
+
+test('an interrupted writer waits no longer for a reader that sleeps, and closes what it was to close', async () => {
+  const end = new AbortController();
+  const stream = new PassThrough({ highWaterMark: 10 });
+  const writer = new StreamWriter(stream, 'out', { end: true, signal: end.signal });
+  const writing = writer.write('more than it takes\n');
+  end.abort();
+  await expect(writing).rejects.toThrow(InterruptedError);
+  await expect(writer.close()).rejects.toThrow(JobFileError);
+  expect(stream.destroyed).toBe(true);
 });
 
 test('writeRows writes results and counts them', async () => {

@@ -18,6 +18,8 @@ export interface SimulatedRow {
   readonly promptTokens: number;
   readonly newTokens: number;
   readonly endsAfter?: number;
+  /** Its prompt, where that matters: `promptTokens` of them. */
+  readonly prompt?: readonly number[];
 }
 
 /** How things move: by shares, the whole context of a row to where it is computed; so, but attention goes to what of the cache is not on the GPU; or by pages, as in engines. */
@@ -37,6 +39,7 @@ export interface SimulatedSetup {
   readonly ahead?: number;
   readonly simulation?: SimulationOptions;
   readonly signal?: AbortSignal;
+  readonly sharePrefixes?: boolean;
   /** Stands between the run and the simulated device. */
   readonly wrapDevice?: (device: SimulatedDevice) => Device;
   /** Bytes in use, for the trace. */
@@ -86,6 +89,7 @@ export function simulatedRun(setup: SimulatedSetup): SimulatedRun {
     feed: new RowFeed(runRows(rows), setup.ahead ?? grid.slots * grid.rowsPerSlot),
     recorder,
     signal: setup.signal,
+    ...(setup.sharePrefixes !== undefined && { sharePrefixes: setup.sharePrefixes }),
   });
   return { run, device, pool, recorder, events };
 }
@@ -124,12 +128,12 @@ export async function* runRows(rows: SimulatedSetup['rows']): AsyncGenerator<Run
   for await (const row of rows) yield runRow(row, index++);
 }
 
-function runRow({ promptTokens, newTokens, endsAfter = Infinity }: SimulatedRow, index: number): RunRow<SimulatedResult> {
+function runRow({ promptTokens, newTokens, endsAfter = Infinity, prompt }: SimulatedRow, index: number): RunRow<SimulatedResult> {
   const tokens: number[] = [];
   let scored = 0;
   return {
     sequence: {
-      tokens: new Array<number>(promptTokens).fill(1),
+      tokens: prompt ?? new Array<number>(promptTokens).fill(1),
       capacityTokens: promptTokens + newTokens,
       temperature: 0, topP: 1, topK: 0, minP: 0, repetitionPenalty: 1, seed: 0, logprobs: -1,
     },

@@ -74,7 +74,7 @@ export function simulatedStages(given: StagesSetup): SimulatedStage[] {
       ...(counts.length > 1 && { peers: { source, sink } }),
     };
     const facts: StageFacts = {
-      model: { layers: grid.layers, hiddenSize: 1, vocabularySize: 1000, family: 'simulated' },
+      model: { layers: grid.layers, hiddenSize: 1, vocabularySize: 1000, family: 'simulated', contents: 'simulated' },
       layers: { first: first - count, count },
       grid: { slots: grid.slots, rowsPerSlot: grid.rowsPerSlot, tokensPerSquare: grid.tokensPerSquare },
       cache: { pageTokens: given.pageTokens, diskShare: 0, mostDiskPages: 0 },

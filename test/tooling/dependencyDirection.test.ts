@@ -41,6 +41,7 @@ const BROKEN: readonly (readonly [string, string, string])[] = [
   ['src/jobs/m.ts', '../engine/execution/Device.js', 'jobs-know-rows-not-engines'],
   ['src/jobs/n.ts', '../Engine.js', 'jobs-know-rows-not-engines'],
   ['src/rows/u.ts', '../jobs/readRows.js', 'rows-stand-alone'],
+  ['src/reuse/w.ts', '../jobs/readRows.js', 'kept-answers-stand-alone'],
   ['src/cli/o.ts', '../Engine.js', 'cli-uses-the-public-interface'],
   ['src/cli/p.ts', '../jobs/readRows.js', 'cli-uses-the-public-interface'],
   ['src/model/q.ts', '../cli/main.js', 'nothing-imports-cli'],

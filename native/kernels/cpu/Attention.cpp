@@ -16,8 +16,12 @@ struct Run {
   size_t queryStride, outputStride;
   const Kernels& kernels;
   bool exact;
-  const size_t* firstBlock;  // [rowCount + 1]: blocks of queries before each row
-  size_t rowCount;
+  const size_t* firstToken;  // [rowCount + 1]: tokens before each row
+  // Rows in a row that have their first keys in common are a bundle; most rows are one by themselves.
+  const size_t* firstRow;    // [bundles + 1]: of each bundle
+  const size_t* firstBlock;  // [bundles + 1]: blocks of queries before each bundle
+  size_t bundles;
+  uint32_t blockTokens;
   float* workspaces;
   size_t workspaceFloats, sparseFloats;  // of one worker
 };
@@ -41,26 +45,29 @@ size_t sparseTokensOf(const AttentionShape& shape, const AttentionRow* rows, siz
   return most;
 }
 
-// A block of queries of one row, and the KV head that they meet.
+// A block of queries of a bundle, and the KV head that they meet.
 struct Place {
-  size_t row;
-  uint32_t kvHead, firstToken;
+  size_t row;           // of the first token
+  size_t token, end;    // counted through all rows
+  uint32_t kvHead;
 };
 
 Place placeOf(const Run& run, size_t index) {
   const size_t block = index / run.layout.kvHeads;
-  const size_t row = static_cast<size_t>(std::upper_bound(run.firstBlock, run.firstBlock + run.rowCount + 1, block) - run.firstBlock) - 1;
-  const uint32_t group = run.shape.heads / run.layout.kvHeads;
-  return {row, static_cast<uint32_t>(index % run.layout.kvHeads), static_cast<uint32_t>(block - run.firstBlock[row]) * attentionBlockTokens(group)};
+  const size_t bundle = static_cast<size_t>(std::upper_bound(run.firstBlock, run.firstBlock + run.bundles + 1, block) - run.firstBlock) - 1;
+  const size_t firstRow = run.firstRow[bundle], lastRow = run.firstRow[bundle + 1];
+  const size_t token = run.firstToken[firstRow] + (block - run.firstBlock[bundle]) * run.blockTokens;
+  const size_t row = static_cast<size_t>(std::upper_bound(run.firstToken + firstRow, run.firstToken + lastRow + 1, token) - run.firstToken) - 1;
+  return {row, token, std::min(token + run.blockTokens, run.firstToken[lastRow]), static_cast<uint32_t>(index % run.layout.kvHeads)};
 }
 
 // Where the first keys are that an index reads, block by block; null beyond those, and beyond the end.
 void firstKeys(const Run& run, size_t index, const uint8_t* (&keys)[kMostBlocksAhead]) {
   std::fill(std::begin(keys), std::end(keys), nullptr);
-  if (index >= run.firstBlock[run.rowCount] * run.layout.kvHeads) return;
+  if (index >= run.firstBlock[run.bundles] * run.layout.kvHeads) return;
   const Place place = placeOf(run, index);
   const AttentionRow& range = run.rows[place.row];
-  const uint32_t position = range.firstPosition + place.firstToken, window = run.shape.window, blocksPerPage = run.layout.pageTokens / kKeyBlock;
+  const uint32_t position = range.firstPosition + static_cast<uint32_t>(place.token - run.firstToken[place.row]), window = run.shape.window, blocksPerPage = run.layout.pageTokens / kKeyBlock;
   const uint32_t first = std::max(range.firstKey, window != 0 && position >= window ? position - window + 1 : 0) / kKeyBlock;
   for (uint32_t i = 0; i < kMostBlocksAhead && first + i <= position / kKeyBlock; i++) {
     const uint32_t block = first + i;
@@ -68,16 +75,12 @@ void firstKeys(const Run& run, size_t index, const uint8_t* (&keys)[kMostBlocksA
   }
 }
 
-// `next`: the index that the same thread is most likely to take after this one; beyond the end there is none.
-void attendOne(const Run& run, size_t index, size_t next, unsigned worker) {
-  const Place place = placeOf(run, index);
-  const AttentionRow& range = run.rows[place.row];
-  const uint32_t kvHead = place.kvHead, firstToken = place.firstToken;
+// Some tokens of one row, and the KV head that they meet.
+void describe(const Run& run, size_t row, uint32_t kvHead, uint32_t firstToken, uint32_t tokens, AttentionBlock* block) {
+  const AttentionRow& range = run.rows[row];
+  AttentionBlock& task = *block;
   const uint32_t group = run.shape.heads / run.layout.kvHeads;
-  const uint32_t blockTokens = attentionBlockTokens(group);
   const size_t firstElement = static_cast<size_t>(kvHead) * group * run.layout.headDim;
-
-  AttentionBlock task;
   task.layout = run.layout;
   task.pages = range.pages;
   task.kvHead = kvHead;
@@ -87,7 +90,7 @@ void attendOne(const Run& run, size_t index, size_t next, unsigned worker) {
   task.outputs = range.outputs + firstToken * run.outputStride + firstElement;
   task.outputStride = run.outputStride;
   task.firstPosition = range.firstPosition + firstToken;
-  task.tokens = std::min(blockTokens, range.tokens - firstToken);
+  task.tokens = tokens;
   task.scale = run.shape.scale;
   task.window = run.shape.window;
   task.slopes = run.shape.alibiSlopes == nullptr ? nullptr : run.shape.alibiSlopes + kvHead * group;
@@ -103,10 +106,38 @@ void attendOne(const Run& run, size_t index, size_t next, unsigned worker) {
   task.otherStride = range.otherStride;
   task.otherTokenStride = range.otherStride * run.shape.heads;
   task.cuts = range.cuts == nullptr ? nullptr : range.cuts + firstQuery;
-  firstKeys(run, next, task.next);
-  task.workspace = run.workspaces + worker * (run.workspaceFloats + run.sparseFloats);
-  task.sparseSpace = task.workspace + run.workspaceFloats;
-  run.kernels.attention.attendBlock(task);
+  std::fill(std::begin(task.next), std::end(task.next), nullptr);
+}
+
+// `next`: the index that the same thread is most likely to take after this one; beyond the end there is none.
+void attendOne(const Run& run, size_t index, size_t next, unsigned worker) {
+  const Place place = placeOf(run, index);
+  AttentionBlock tasks[kQueriesPerBlock];
+  uint32_t count = 0;
+  for (size_t token = place.token, row = place.row; token < place.end; token = run.firstToken[++row]) {
+    const uint32_t firstToken = static_cast<uint32_t>(token - run.firstToken[row]), tokens = static_cast<uint32_t>(std::min(place.end, run.firstToken[row + 1]) - token);
+    if (tokens > 0) describe(run, row, place.kvHead, firstToken, tokens, &tasks[count++]);
+  }
+  firstKeys(run, next, tasks[count - 1].next);
+  tasks[0].workspace = run.workspaces + worker * (run.workspaceFloats + run.sparseFloats);
+  tasks[0].sparseSpace = tasks[0].workspace + run.workspaceFloats;
+  run.kernels.attention.attendBlocks(tasks, count);
+}
+
+// Whether rows have so many of their first keys in common, seen by all of their tokens, that they are better looked at together.
+constexpr uint32_t kLeastCommonTokens = 64;
+
+bool attendsTogether(const Run& run, const AttentionRow& a, const AttentionRow& b) {
+  const auto suits = [&](const AttentionRow& row) {
+    const uint32_t end = row.firstPosition + row.tokens;
+    return row.tokens > 0 && row.firstPosition >= kLeastCommonTokens && row.firstKey == 0 && row.partials == nullptr && row.cuts == nullptr &&
+           (run.shape.window == 0 || end <= run.shape.window) && (run.shape.keep >= 1.0f || end <= row.denseBefore);
+  };
+  // Rows of many tokens fill their tiles by themselves.
+  if (std::min(a.tokens, b.tokens) >= run.blockTokens || !suits(a) || !suits(b)) return false;
+  for (uint32_t page = 0; page * run.layout.pageTokens < kLeastCommonTokens; page++)
+    if (a.pages[page] != b.pages[page]) return false;
+  return true;
 }
 
 }  // namespace
@@ -126,27 +157,46 @@ void cacheStore(const Kernels& kernels, const CacheLayout& layout, uint8_t* page
 
 size_t attentionScratchBytes(const CacheLayout& layout, uint32_t heads, size_t rowCount, unsigned threads, size_t sparseTokens) {
   const size_t floats = denseFloats(layout, heads) + sparseFloats(layout, heads, sparseTokens);
-  return Scratch::aligned((rowCount + 1) * sizeof(size_t)) + threads * floats * sizeof(float);
+  return 3 * Scratch::aligned((rowCount + 1) * sizeof(size_t)) + threads * floats * sizeof(float);
 }
 
 void attend(const Compute& compute, const CacheLayout& layout, const AttentionShape& shape, const AttentionRow* rows, size_t rowCount,
             size_t queryStride, size_t outputStride, Scratch& scratch) {
   const size_t mark = scratch.used();
+  size_t* firstToken = scratch.take<size_t>(rowCount + 1);
+  size_t* firstRow = scratch.take<size_t>(rowCount + 1);
   size_t* firstBlock = scratch.take<size_t>(rowCount + 1);
   const size_t dense = denseFloats(layout, shape.heads), sparse = sparseFloats(layout, shape.heads, sparseTokensOf(shape, rows, rowCount));
   float* workspaces = scratch.take<float>((dense + sparse) * compute.pool.threads());
 
-  const uint32_t blockTokens = attentionBlockTokens(shape.heads / layout.kvHeads);
-  size_t blocks = 0;
+  const uint32_t group = shape.heads / layout.kvHeads;
+  Run run = {layout, shape, rows, queryStride, outputStride, compute.kernels, compute.precision == Precision::Float32, firstToken, firstRow, firstBlock, 0,
+             attentionBlockTokens(group), workspaces, dense, sparse};
+  firstToken[0] = 0;
   for (size_t row = 0; row < rowCount; row++) {
-    firstBlock[row] = blocks;
-    blocks += (rows[row].tokens + blockTokens - 1) / blockTokens;
+    firstToken[row + 1] = firstToken[row] + rows[row].tokens;
+    if (row == 0 || !attendsTogether(run, rows[row - 1], rows[row])) firstRow[run.bundles++] = row;
   }
-  firstBlock[rowCount] = blocks;
-
-  const Run run = {layout, shape, rows, queryStride, outputStride, compute.kernels, compute.precision == Precision::Float32, firstBlock, rowCount, workspaces, dense, sparse};
+  firstRow[run.bundles] = rowCount;
+  const size_t threads = compute.pool.threads();
+  // Queries of several rows fill whole tiles where a block holds some; and bundles are fewer than their rows: where threads would go without, blocks of fewer tokens, down to
+  // one tile.
+  for (uint32_t tokens = run.blockTokens; run.bundles < rowCount && tokens > 0; tokens--) {
+    if (tokens * group % kMostTileQueries != 0) continue;
+    run.blockTokens = tokens;
+    break;
+  }
+  for (;; run.blockTokens /= 2) {
+    firstBlock[0] = 0;
+    for (size_t bundle = 0; bundle < run.bundles; bundle++) {
+      const size_t tokens = firstToken[firstRow[bundle + 1]] - firstToken[firstRow[bundle]];
+      firstBlock[bundle + 1] = firstBlock[bundle] + (tokens + run.blockTokens - 1) / run.blockTokens;
+    }
+    if (run.bundles == rowCount || firstBlock[run.bundles] * layout.kvHeads >= 2 * threads || run.blockTokens * group <= kMostTileQueries || run.blockTokens == 1) break;
+  }
+  const size_t blocks = firstBlock[run.bundles];
   // A thread takes a row's KV heads one after another where there is work enough for all threads, so that it knows what to ask memory for next.
-  const size_t all = blocks * layout.kvHeads, threads = compute.pool.threads();
+  const size_t all = blocks * layout.kvHeads;
   const size_t span = std::max<size_t>(1, std::min<size_t>(layout.kvHeads, all / (threads * kSharesPerThread)));
   compute.pool.parallelFor((all + span - 1) / span, [&run, all, span](size_t share, unsigned worker) {
     const size_t first = share * span, last = std::min(all, first + span);

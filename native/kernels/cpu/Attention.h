@@ -52,14 +52,15 @@ struct AttentionRow {
 
 // Softmax online, one partial for each 256 positions (kPartTokens), merged in order: a query's result depends on itself and the keys and values that it sees
 // alone, bitwise. Slots that a query does not see may hold anything.
-// Parallel over rows, KV heads and blocks of queries; query heads that share a KV head share its loads.
+// Parallel over rows, KV heads and blocks of queries; query heads that share a KV head share its loads, and so do rows that follow one another and have their first
+// pages in common.
 // With quantised caches queries and weights are rounded to 16 bits, relative to the largest of a group of elements or of 256 positions, which is far less than what
 // the cache has lost already; with Precision::Float32 to 23 bits, as good as float32.
 // Takes attentionScratchBytes() from scratch at most, and gives it back.
 void attend(const Compute& compute, const CacheLayout& layout, const AttentionShape& shape, const AttentionRow* rows, size_t rowCount,
             size_t queryStride, size_t outputStride, Scratch& scratch);
 
-// What attend() takes for this many rows on this many threads, however long the rows are: 35 KiB a thread for 64-element heads.
+// What attend() takes for this many rows on this many threads, however long the rows are: 35 KiB a thread for 64-element heads, and 24 bytes a row.
 // Where attention is sparse, also the scores of rows of up to `sparseTokens` tokens: at most 40 bytes a token and thread.
 size_t attentionScratchBytes(const CacheLayout& layout, uint32_t heads, size_t rowCount, unsigned threads, size_t sparseTokens = 0);
 

@@ -113,6 +113,7 @@ static void valueQueries(const Part& part, size_t valueStride, const float* weig
 template <typename Element>
 struct FloatFormat {
   static constexpr uint32_t kBlocksAhead = kFloatBlocksAhead;
+  static constexpr bool kSplitsParts = true;
 
   static void prepareQuery(const CacheLayout&, const Workspace&, uint32_t) {}
 
@@ -149,6 +150,11 @@ struct FloatFormat {
     }
   }
 
+  template <int Q>
+  static void add(const Part& part, size_t valueStride, const float* weights, uint32_t begin, uint32_t end, float* sums) {
+    valueQueries<Element, Q>(part, valueStride, weights, begin, end, sums);
+  }
+
   // Values of single tokens times weights, added to V vectors of sums from `element` on.
   template <int V>
   class Gather {
@@ -180,11 +186,11 @@ struct FloatFormat {
   };
 };
 
-void attendBlock(const AttentionBlock& block) {
-  switch (block.layout.type) {
-    case CacheType::F32: return attendAs<FloatFormat<float>>(block);
-    case CacheType::F16: return attendAs<FloatFormat<uint16_t>>(block);
-    default: return attendQuantised(block);
+void attendBlocks(const AttentionBlock* blocks, uint32_t count) {
+  switch (blocks->layout.type) {
+    case CacheType::F32: return attendAs<FloatFormat<float>>(blocks, count);
+    case CacheType::F16: return attendAs<FloatFormat<uint16_t>>(blocks, count);
+    default: return attendQuantised(blocks, count);
   }
 }
 
@@ -224,7 +230,7 @@ void storeToken(const CacheLayout& layout, uint8_t* page, uint32_t index, const 
 }  // namespace
 
 const AttentionKernels& attentionKernels() {
-  static const AttentionKernels kernels = {storeToken, attendBlock};
+  static const AttentionKernels kernels = {storeToken, attendBlocks};
   return kernels;
 }
 

@@ -54,7 +54,9 @@ struct AttentionKernels {
   // Rounded to the cache's type. With halves, also those of scales and minima, numbers beyond their range become the largest half, so that no
   // key turns into infinity.
   void (*storeToken)(const CacheLayout& layout, uint8_t* page, uint32_t index, const float* keys, const float* values);
-  void (*attendBlock)(const AttentionBlock& block);
+  // One block, or blocks of several rows whose first keys are the same: these hold kQueriesPerBlock queries in all at most, are dense, see all keys before them, keep
+  // no partials, and have one workspace, the first one's.
+  void (*attendBlocks)(const AttentionBlock* blocks, uint32_t count);
 };
 
 // A block holds as many tokens as give this many queries, and at least one token.

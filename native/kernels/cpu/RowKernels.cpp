@@ -134,26 +134,38 @@ void argMax(const float* x, size_t n, float* value, size_t* index) {
   constexpr size_t kChunk = 1024;  // only the chunk that holds the maximum is searched for its index
   float best = -kInfinity;
   size_t bestChunk = 0;
+  f32x16 odd[2] = {zero(), zero()};  // sums of nothing above zero: NaN where a term is, and never otherwise
   for (size_t start = 0; start < n; start += kChunk) {
     const size_t count = n - start < kChunk ? n - start : kChunk;
     f32x16 highest[2] = {set1(-kInfinity), set1(-kInfinity)};  // max() keeps its second argument where the first is NaN
     size_t i = 0;
     for (; i + 32 <= count; i += 32) {
-      highest[0] = max(load(x + start + i), highest[0]);
-      highest[1] = max(load(x + start + i + 16), highest[1]);
+      const f32x16 first = load(x + start + i), second = load(x + start + i + 16);
+      highest[0] = max(first, highest[0]);
+      highest[1] = max(second, highest[1]);
+      odd[0] = add(odd[0], min(zero(), first));
+      odd[1] = add(odd[1], min(zero(), second));
     }
-    for (; i < count; i += 16)
-      highest[0] = max(count - i < 16 ? loadPartial(x + start + i, count - i, -kInfinity) : load(x + start + i), highest[0]);
+    for (; i < count; i += 16) {
+      const f32x16 some = count - i < 16 ? loadPartial(x + start + i, count - i, -kInfinity) : load(x + start + i);
+      highest[0] = max(some, highest[0]);
+      odd[0] = add(odd[0], min(zero(), some));
+    }
     const float chunk = reduceMax(max(highest[0], highest[1]));
     if (chunk > best) best = chunk, bestChunk = start;
   }
-  *value = best;
+  const float nan = reduceAdd(add(odd[0], odd[1]));
+  *value = nan == nan ? best : nan;
   *index = 0;
-  if (best == -kInfinity) return;
+  if (nan != nan || best == -kInfinity) return;
   size_t i = bestChunk;
   while (x[i] != best) i++;
   *index = i;
   *value = x[i];  // of equal zeros the first one's sign
+}
+
+bool allFinite(const float* x, size_t n) {
+  return sumTerms(x, n, 0.0f, [](f32x16 v, f32x16 sum) { return fma(v, zero(), sum); }) == 0.0f;
 }
 
 static inline f32x16 expOf(f32x16 x, f32x16 maximum) { return exp(max(sub(x, maximum), set1(-kInfinity))); }
@@ -184,7 +196,7 @@ void fromHalf(const uint16_t* x, float* y, size_t n) {
 
 const RowKernels& rowKernels() {
   static const RowKernels kernels = {rmsNorm, layerNorm, rotatePairs, rotateHalves, addRow,     scaleRow, addScaled,
-                                     activate, argMax,   expShifted,  sumExp,       toHalf,     fromHalf};
+                                     activate, argMax,   allFinite,   expShifted,   sumExp,     toHalf,   fromHalf};
   return kernels;
 }
 

@@ -24,8 +24,10 @@ struct RowKernels {
   void (*addScaled)(const float* x, float scale, float* y, size_t n);
   // x = activation(x), times `factor` elementwise where that is not null (gated feed-forward). erf GELU accurate to 1e-6.
   void (*activate)(Activation activation, float* x, const float* factor, size_t n);
-  // Largest value, and its first index. NaN counts as -infinity; if nothing is above that: -infinity, index 0.
+  // Largest value, and its first index; if nothing is above -infinity: that, and index 0. Of any NaN: NaN and index 0. So the value is finite where x can be
+  // sampled from: nothing in it is NaN or +infinity, and something is above -infinity.
   void (*argMax)(const float* x, size_t n, float* value, size_t* index);
+  bool (*allFinite)(const float* x, size_t n);
   // y = exp(x - maximum), each NaN x counting as -infinity. y may be x.
   void (*expShifted)(const float* x, float maximum, size_t n, float* y);
   // The sum of what expShifted gives.

@@ -62,7 +62,7 @@ Normaliser normaliserOf(const Kernels& kernels, const float* logits, size_t voca
 }
 
 float logProbabilityOf(const Normaliser& normaliser, float logit) {
-  logit = orMinusInfinity(logit);
+  if (!std::isfinite(normaliser.maximum)) return std::numeric_limits<float>::quiet_NaN();
   return logit == kMinusInfinity ? kMinusInfinity : (logit - normaliser.maximum) - normaliser.logSum;
 }
 
@@ -161,15 +161,14 @@ int32_t chooseToken(const Kernels& kernels, const SamplingParameters& parameters
                     size_t historyCount, uint32_t position, void* workspace) {
   float best;
   size_t index;
-  const bool greedy = !(parameters.temperature > 0.0f);
-  if (greedy && parameters.repetitionPenalty == 1.0f) {
-    kernels.rows.argMax(logits, vocabulary, &best, &index);
-    return static_cast<int32_t>(index);
-  }
+  const bool greedy = !(parameters.temperature > 0.0f), penalised = parameters.repetitionPenalty != 1.0f;
+  kernels.rows.argMax(logits, vocabulary, &best, &index);
+  if (!std::isfinite(best)) return kNotFinite;
+  if (greedy && !penalised) return static_cast<int32_t>(index);
   float* values = static_cast<float*>(workspace);
   int32_t* ids = reinterpret_cast<int32_t*>(values + vocabulary);
   penalise(logits, vocabulary, history, historyCount, parameters.repetitionPenalty, values);
-  kernels.rows.argMax(values, vocabulary, &best, &index);
+  if (penalised) kernels.rows.argMax(values, vocabulary, &best, &index);
   if (greedy || std::isinf(best)) return static_cast<int32_t>(index);
 
   // Less the maximum before the division, so that a tiny temperature cannot make infinities of finite logits.
@@ -185,7 +184,7 @@ int32_t chooseToken(const Kernels& kernels, const SamplingParameters& parameters
 SampledToken sampleToken(const Kernels& kernels, const SamplingParameters& parameters, const float* logits, size_t vocabulary, const int32_t* history,
                          size_t historyCount, uint32_t position, bool wantLogprob, void* workspace) {
   const int32_t token = chooseToken(kernels, parameters, logits, vocabulary, history, historyCount, position, workspace);
-  return {token, wantLogprob ? logProbability(kernels, logits, vocabulary, token) : std::numeric_limits<float>::quiet_NaN()};
+  return {token, wantLogprob && token != kNotFinite ? logProbability(kernels, logits, vocabulary, token) : std::numeric_limits<float>::quiet_NaN()};
 }
 
 float logProbability(const Kernels& kernels, const float* logits, size_t vocabulary, int32_t token) {

@@ -16,8 +16,11 @@ struct SamplingParameters {
   uint32_t seed = 0;
 };
 
+// Instead of a token, where there is none to choose: a logit is NaN or +infinity, or all are -infinity.
+constexpr int32_t kNotFinite = -1;
+
 struct SampledToken {
-  int32_t token;
+  int32_t token;  // or kNotFinite
   float logprob;  // under the model's own distribution: before penalty, temperature and truncation. NaN where it was not wanted
 };
 
@@ -30,14 +33,15 @@ struct SampledToken {
 // Greedy: the largest penalised logit, the lowest id at a tie. Otherwise the token at which the probabilities of what is kept, added up in order
 // of ids, pass the random number: a counter-based hash (Philox 4x32-10) of seed and position.
 // logits: [vocabulary]; left as they are. workspace: vocabulary entries of 8 bytes, aligned for floats.
-// NaN logits: treated as -infinity; all of them: token 0. A logit of +infinity is taken as greedy would.
+// A logit of -infinity is a token that is never chosen. kNotFinite, with a NaN for its log-probability, where logits are not such that one can be chosen; a penalty
+// that makes an infinity of a finite logit is taken as greedy would.
 SampledToken sampleToken(const Kernels& kernels, const SamplingParameters& parameters, const float* logits, size_t vocabulary, const int32_t* history,
                          size_t historyCount, uint32_t position, bool wantLogprob, void* workspace);
 
-// log softmax of one entry; -infinity for a NaN logit.
+// log softmax of one entry; NaN where no token can be chosen from the logits (kNotFinite).
 float logProbability(const Kernels& kernels, const float* logits, size_t vocabulary, int32_t token);
 
-// The `count` most likely tokens, best first (lowest id at a tie), with their log-probabilities. count: at most the vocabulary.
+// The `count` most likely tokens, best first (lowest id at a tie), with their log-probabilities. count: at most the vocabulary. Logits: such that one can be chosen.
 // workspace: vocabulary entries of 8 bytes, aligned for floats; null where count is 0.
 void topLogProbabilities(const Kernels& kernels, const float* logits, size_t vocabulary, size_t count, int32_t* tokens, float* logprobs, void* workspace);
 

@@ -105,8 +105,8 @@ struct Workspace {
   float* weights;                  // of a tile: [queries][attentionWeightFloats()]
 };
 
-static Workspace carve(const AttentionBlock& block) {
-  const size_t queries = (static_cast<size_t>(block.tokens) * block.groupHeads + 15) / 16 * 16;
+static Workspace carve(const AttentionBlock& block, uint32_t queryCount) {
+  const size_t queries = (static_cast<size_t>(queryCount) + 15) / 16 * 16;
   const size_t stride = cacheValueStride(block.layout);
   Workspace work;
   float* next = block.workspace;
@@ -201,6 +201,7 @@ static inline void forTiles(uint32_t q, uint32_t last, const Body& body) {
 //   score<Q>(layout, work, part, first, fromBlock, toBlock, scores, scoreStride)   plain products of Q queries with blocks of 16 keys of a part, to
 //     scores[16 (block - fromBlock) + lane]
 //   sum<Q>(block, work, part, first, partial)   the weights in work.scores times the values that each query sees
+//   kSplitsParts                     whether a part's sum can be made piece by piece: add<Q>(part, valueStride, weights, begin, end, sums) adds the values of these positions
 //   Gather: values of single tokens (sparseAttention.h)
 template <typename Format>
 struct PartTiles {
@@ -231,11 +232,21 @@ struct PartTiles {
   }
 };
 
+// What a block's queries see of one part.
+template <typename Format>
+static void attendPart(const AttentionBlock& block, const Workspace& work, const Part& part) {
+  // Ranges move on with the token, so the tokens that see anything of this part are consecutive.
+  uint32_t from = 0, to = block.tokens;
+  while (visible(block, from, part.start).end == 0) from++;
+  while (visible(block, to - 1, part.start).begin == kPartTokens) to--;
+  forTiles(from * block.groupHeads, to * block.groupHeads, PartTiles<Format>{block, work, part});
+}
+
 // Every query takes the values of all keys that it sees.
 template <typename Format>
 static void attendDensely(const AttentionBlock& block) {
-  const uint32_t group = block.groupHeads, queries = block.tokens * group;
-  const Workspace work = carve(block);
+  const uint32_t queries = block.tokens * block.groupHeads;
+  const Workspace work = carve(block, queries);
   takeQueries<Format>(block, work);
   fill(work.maximum, kLowest, queries);
   fill(work.sum, 0.0f, queries);
@@ -246,11 +257,7 @@ static void attendDensely(const AttentionBlock& block) {
   part.allValues = true;
   for (uint32_t start = firstSeen / kPartTokens * kPartTokens; start < end; start += kPartTokens) {
     places.locate(start, firstSeen / kKeyBlock, (end + kKeyBlock - 1) / kKeyBlock, Format::kBlocksAhead, &part);
-    // Ranges move on with the token, so the tokens that see anything of this part are consecutive.
-    uint32_t from = 0, to = block.tokens;
-    while (visible(block, from, start).end == 0) from++;
-    while (visible(block, to - 1, start).begin == kPartTokens) to--;
-    forTiles(from * group, to * group, PartTiles<Format>{block, work, part});
+    attendPart<Format>(block, work, part);
   }
   writeOutputs(block, work);
 }

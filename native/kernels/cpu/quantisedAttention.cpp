@@ -97,6 +97,8 @@ static void sumVectors(const CacheLayout& layout, const Workspace& work, const P
 template <int Bits, int QueryDigits, int WeightDigits>
 struct QuantisedFormat {
   static constexpr uint32_t kBlocksAhead = kQuantisedBlocksAhead<Bits>;
+  // The step of a part's weights belongs to all of it.
+  static constexpr bool kSplitsParts = false;
 
   static void prepareQuery(const CacheLayout& layout, const Workspace& work, uint32_t q) {
     const size_t headDim = layout.headDim, padded = attentionQueryBytes(layout);
@@ -211,9 +213,9 @@ struct QuantisedFormat {
 
 }  // namespace
 
-void attendQuantised(const AttentionBlock& block) {
-  if (block.layout.type == CacheType::Q8) block.exact ? attendAs<QuantisedFormat<8, 3, 3>>(block) : attendAs<QuantisedFormat<8, 2, 2>>(block);
-  else block.exact ? attendAs<QuantisedFormat<4, 3, 3>>(block) : attendAs<QuantisedFormat<4, 1, 2>>(block);
+void attendQuantised(const AttentionBlock* blocks, uint32_t count) {
+  if (blocks->layout.type == CacheType::Q8) blocks->exact ? attendAs<QuantisedFormat<8, 3, 3>>(blocks, count) : attendAs<QuantisedFormat<8, 2, 2>>(blocks, count);
+  else blocks->exact ? attendAs<QuantisedFormat<4, 3, 3>>(blocks, count) : attendAs<QuantisedFormat<4, 1, 2>>(blocks, count);
 }
 
 }  // namespace spillway::SPILLWAY_ISA

@@ -4,7 +4,7 @@
 
 namespace spillway::SPILLWAY_ISA {
 
-void attendQuantised(const AttentionBlock& block);
+void attendQuantised(const AttentionBlock* blocks, uint32_t count);
 void storeQuantised(const CacheLayout& layout, uint8_t* page, uint32_t index, const float* keys, const float* values);
 
 }  // namespace spillway::SPILLWAY_ISA

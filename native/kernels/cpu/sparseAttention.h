@@ -2,6 +2,7 @@
 // Included by sources that are compiled for each instruction set.
 #pragma once
 #include "attentionParts.h"
+#include "sharedAttention.h"
 #include "keptKeys.h"
 
 namespace spillway::SPILLWAY_ISA {
@@ -195,7 +196,7 @@ static void attendSparsely(const AttentionBlock& block) {
   const CacheLayout& layout = block.layout;
   const uint32_t position = block.firstPosition, firstHere = firstSeenBy(block), firstSeen = block.otherScores == nullptr ? firstHere : firstInWindow(block), base = firstSeen / 16 * 16;
   const size_t stride = cacheValueStride(layout), scoreStride = attentionSparseStride(position - base + 1);
-  const Workspace work = carve(block);
+  const Workspace work = carve(block, block.groupHeads);
   takeQueries<Format>(block, work);
   const uint32_t tiled = block.groupHeads < kMostTileQueries ? block.groupHeads : kMostTileQueries;
   float* scores = block.sparseSpace;
@@ -239,7 +240,9 @@ static void attendSparsely(const AttentionBlock& block) {
 
 // Tokens that are sparse go one by one: each keeps keys of its own.
 template <typename Format>
-static void attendAs(const AttentionBlock& block) {
+static void attendAs(const AttentionBlock* blocks, uint32_t count) {
+  if (count > 1) return attendTogether<Format>(blocks, count);
+  const AttentionBlock& block = blocks[0];
   const uint32_t end = block.firstPosition + block.tokens;
   const uint32_t sparseFrom = block.keep < 1.0f ? (block.denseBefore < end ? block.denseBefore : end) : end;
   AttentionBlock part = block;

@@ -53,6 +53,7 @@ class CublasLtProducts {
                size_t stride) const;
   const cublaslt::Algorithm& algorithm(uint32_t outputs, uint32_t inputs) const { return *algorithms_.at({outputs, inputs}); }
   const std::string& path() const { return library_->path; }
+  size_t version() const { return library_->call.version(); }
   // Of the halves that multiply() has at a time.
   static uint32_t outputsAtATime(uint32_t outputs, uint32_t inputs);
 

@@ -16,7 +16,7 @@ struct SamplingRow {
   uint32_t position;
 };
 
-// tokens: [rows]; logprobs: [rows] under the model's own distribution, or null. workspace: [rows, vocabulary] floats.
+// tokens: [rows], kNotFinite where none can be chosen; logprobs: [rows] under the model's own distribution, or null. workspace: [rows, vocabulary] floats.
 void sampleTokens(cudaStream_t stream, const SamplingRow* rows, size_t count, size_t vocabulary, float* workspace, int32_t* tokens, float* logprobs);
 
 }  // namespace spillway::cuda

@@ -36,13 +36,16 @@ __device__ __forceinline__ uint32_t orderOf(float value) {
   return (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
 }
 
-__device__ __forceinline__ Best better(Best a, Best b) { return b.value > a.value || (b.value == a.value && b.index < a.index) ? b : a; }
+__device__ __forceinline__ bool isNan(float x) { return x != x; }
 
-// Largest value and its first index; NaN counts as -infinity; if nothing is above that, index 0.
+// A NaN is above all.
+__device__ __forceinline__ Best better(Best a, Best b) { return b.value > a.value || (b.value == a.value && b.index < a.index) || isNan(b.value) ? b : a; }
+
+// Largest value and its first index; if nothing is above -infinity, index 0. Of any NaN a NaN.
 __device__ Best largestOf(const float* values, size_t n, Shared& shared) {
   Best best = {-INFINITY, 0};
   for (size_t i = threadIdx.x; i < n; i += kThreads)
-    if (values[i] > best.value) best = {values[i], static_cast<uint32_t>(i)};
+    if (values[i] > best.value || isNan(values[i])) best = {values[i], static_cast<uint32_t>(i)};
   return blockReduce(
       best, shared.best,
       [](Best own) {
@@ -159,9 +162,12 @@ __device__ void keepTopP(float* values, size_t n, float topP, Shared& shared) {
   __syncthreads();
 }
 
-__device__ uint32_t choose(const SamplingRow& row, size_t n, float* values, Shared& shared) {
+// largest: of the row's logits, finite.
+__device__ uint32_t choose(const SamplingRow& row, size_t n, Best largest, float* values, Shared& shared) {
   const SamplingParameters& parameters = row.parameters;
   const float penalty = parameters.repetitionPenalty;
+  const bool greedy = !(parameters.temperature > 0.0f);
+  if (greedy && penalty == 1.0f) return largest.index;
   for (size_t i = threadIdx.x; i < n; i += kThreads) values[i] = row.logits[i];
   __syncthreads();
   // From the logit itself, so once however often a token stands there.
@@ -174,8 +180,8 @@ __device__ uint32_t choose(const SamplingRow& row, size_t n, float* values, Shar
     }
     __syncthreads();
   }
-  const Best best = largestOf(values, n, shared);
-  if (!(parameters.temperature > 0.0f) || best.value == INFINITY || best.value == -INFINITY) return best.index;
+  const Best best = penalty != 1.0f ? largestOf(values, n, shared) : largest;
+  if (greedy || best.value == INFINITY || best.value == -INFINITY) return best.index;
   for (size_t i = threadIdx.x; i < n; i += kThreads) values[i] = orMinusInfinity((values[i] - best.value) / parameters.temperature);
   __syncthreads();
   keepTopK(values, n, parameters.topK, shared);
@@ -195,10 +201,16 @@ __device__ uint32_t choose(const SamplingRow& row, size_t n, float* values, Shar
 __global__ __launch_bounds__(kThreads) void sampleTokensKernel(const SamplingRow* rows, size_t vocabulary, float* workspace, int32_t* tokens, float* logprobs) {
   Shared& shared = *sharedAs<Shared>();
   const SamplingRow row = rows[blockIdx.x];
-  const uint32_t token = choose(row, vocabulary, workspace + blockIdx.x * vocabulary, shared);
+  const Best largest = largestOf(row.logits, vocabulary, shared);
+  const float maximum = largest.value;
+  if (!(maximum > -INFINITY && maximum < INFINITY)) {
+    if (threadIdx.x == 0) tokens[blockIdx.x] = kNotFinite;
+    if (threadIdx.x == 0 && logprobs != nullptr) logprobs[blockIdx.x] = NAN;
+    return;
+  }
+  const uint32_t token = choose(row, vocabulary, largest, workspace + blockIdx.x * vocabulary, shared);
   if (threadIdx.x == 0) tokens[blockIdx.x] = static_cast<int32_t>(token);
   if (logprobs == nullptr) return;
-  const float maximum = largestOf(row.logits, vocabulary, shared).value;
   double sum = 0;
   for (size_t i = threadIdx.x; i < vocabulary; i += kThreads) sum += row.logits[i] > -INFINITY ? static_cast<double>(expf(row.logits[i] - maximum)) : 0.0;
   sum = blockSum(sum, shared.partials);

@@ -130,6 +130,10 @@ void CudaModel::reserve() {
   openLibrary();
 }
 
+std::string CudaModel::products() const {
+  return libraryProducts_ == nullptr ? "own" : "cublaslt " + std::to_string(libraryProducts_->version());
+}
+
 void CudaModel::openLibrary() {
   if (!wantsLibrary()) return;
   std::string whyNot;

@@ -25,6 +25,7 @@ class CudaModel : public GpuModel {
   size_t hostWeightBytes() const override { return weights_.hostBytes(); }
   size_t hostScratchBytes() const override { return hostScratchBytes_; }
   void reserve() override;
+  std::string products() const override;
   void load(WeightStore& store, LoadProgress& progress) override;
   void load(const std::vector<File>& files, LoadProgress& progress) override;
   void loadWeight(uint32_t layer, uint32_t buffer, WeightStore* store, const std::atomic<bool>& stopped, Launch& launch) override;

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "../Runtime.h"
@@ -40,6 +41,8 @@ class GpuModel {
 
   // Throws Error(InvalidArgument) for a device that there is not, Error(Memory) with numbers where it, or the host, has too little.
   virtual void reserve() = 0;
+  // What multiplies, once reserved: "own", or the library's name and version; results depend on it.
+  virtual std::string products() const = 0;
   // From one of these two; see Model.
   virtual void load(WeightStore& store, LoadProgress& progress) = 0;
   virtual void load(const std::vector<File>& files, LoadProgress& progress) = 0;

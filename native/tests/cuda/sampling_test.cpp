@@ -104,7 +104,12 @@ TEST(CudaSampling, TiesAndWhatIsNotFinite) {
     rows.push_back(std::move(row));
   }
   const Sampled expected = onHost(rows);
-  underEverySeed([&] { EXPECT_EQ(onDevice(rows).tokens, expected.tokens); });
+  for (const size_t odd : {1u, 7u, 8u, 9u}) EXPECT_EQ(expected.tokens[odd], kNotFinite);
+  underEverySeed([&] {
+    const Sampled sampled = onDevice(rows);
+    EXPECT_EQ(sampled.tokens, expected.tokens);
+    for (size_t i = 0; i < rows.size(); i++) EXPECT_EQ(std::isnan(sampled.logprobs[i]), expected.tokens[i] == kNotFinite) << i;
+  });
 }
 
 // The same random numbers: over many positions each token comes as often as on the CPU, every time.

@@ -1,40 +1,38 @@
 import { InvalidArgumentError } from 'commander';
-import { parseBytes, wholeNumberWords } from '../library.js';
+import { isWithin, rangeWords, sizeOr, wholeRange, type NumberRange } from '../library.js';
 
 /** A reader of one flag's value, as commander calls it. What it throws becomes `error: option '--x' argument 'y' is invalid. …`. */
 export type FlagParser<T> = (text: string) => T;
 
 /** Decimal digits only: no hexadecimal, no exponent, no blank. */
-export function wholeNumber(least: number, most = Number.MAX_SAFE_INTEGER): FlagParser<number> {
-  return (text) => {
-    const value = /^[+-]?\d+$/.test(text) ? Number(text) : NaN;
-    if (Number.isSafeInteger(value) && value >= least && value <= most) return value;
-    throw new InvalidArgumentError(`Expected ${wholeNumberWords(value, least, most)}.`);
-  };
+export function wholeNumber(least: number, most?: number): FlagParser<number> {
+  return within(wholeRange(least, most), /^[+-]?\d+$/);
 }
 
 /** A list with commas, e.g. `1,8,32`. */
-export function wholeNumbers(least: number, most = Number.MAX_SAFE_INTEGER): FlagParser<readonly number[]> {
+export function wholeNumbers(least: number, most?: number): FlagParser<readonly number[]> {
   const parse = wholeNumber(least, most);
   return (text) => text.split(',').map((part) => parse(part.trim()));
 }
 
-/** @param expected the range in words, e.g. `above 0 and at most 1` */
-export function decimal(valid: (value: number) => boolean, expected: string): FlagParser<number> {
+/** @param or what else there is, e.g. `, or off` */
+export function decimal(range: NumberRange, or = ''): FlagParser<number> {
+  return within(range, /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i, or);
+}
+
+function within(range: NumberRange, written: RegExp, or = ''): FlagParser<number> {
   return (text) => {
-    const value = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text) ? Number(text) : NaN;
-    if (Number.isFinite(value) && valid(value)) return value;
-    throw new InvalidArgumentError(`Expected a number ${expected}.`);
+    const value = written.test(text) ? Number(text) : NaN;
+    if (isWithin(value, range)) return value;
+    throw new InvalidArgumentError(`Expected ${rangeWords(range, Number.isNaN(value) ? text : value)}${or}.`);
   };
 }
 
 /** A size in bytes. */
 export function size(text: string): number {
-  try {
-    return parseBytes(text);
-  } catch {
-    throw new InvalidArgumentError('Expected a size such as 512MiB, 2GiB, 16GB or plain bytes.');
-  }
+  return sizeOr(text, (expected) => {
+    throw new InvalidArgumentError(`Expected ${expected}.`);
+  });
 }
 
 /** A size in bytes; 0 for none. */

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { Option, type Command } from 'commander';
-import { BLOCK_LIMITS, BLOCK_SCHEDULES, readHardwareFile, UsageError, WEIGHT_COMPRESSIONS, type EngineOptions, type Policy } from '../library.js';
+import { BLOCK_LIMITS, BLOCK_SCHEDULES, KEPT_SHARE, readHardwareFile, UsageError, WEIGHT_COMPRESSIONS, type EngineOptions, type Policy } from '../library.js';
 import { decimal, path, wholeNumber, type FlagParser } from './parsers.js';
 import { readPolicyFile } from './readPolicyFile.js';
 
@@ -44,7 +44,7 @@ async function readPolicy(nameOrFile: string): Promise<'auto' | 'default' | Poli
   return readPolicyFile(nameOrFile);
 }
 
-const share = decimal((f) => f > 0 && f <= 1, 'above 0 and at most 1, or off');
+const share = decimal(KEPT_SHARE, ', or off');
 const shareOrOff: FlagParser<number> = (text) => (text === 'off' ? 1 : share(text));
 
 /**

@@ -1,5 +1,6 @@
 import { Subject } from 'rxjs';
 import { PeerError } from '../../errors/PeerError.js';
+import { total } from '../memory/pageCounts.js';
 import { layerBounds, type RowId, type Square } from '../schedules/Square.js';
 import type { Peers } from '../stages/Boundary.js';
 import type { BeginMessage, HiddenMessage, OpenMessage, StageMessage, SweepMessage } from '../stages/StageMessage.js';
@@ -15,6 +16,8 @@ export interface FollowingRunSetup extends SquareRunSetup {
   readonly join: (begin: BeginMessage) => BeginMessage;
 }
 
+/** Sweeps that may have been announced before they are taken up; more than any window. */
+const MOST_SWEEPS = 65_536;
 const NOTHING: HeadOutput = { sampled: new Map(), scored: new Map() };
 
 /**
@@ -27,6 +30,7 @@ export class FollowingRun extends SquareRun<HeldRow> implements RunOfSquares<nev
 
   /** What was announced, in order, as far as it has not been taken up. */
   private readonly inbox: (OpenMessage | SweepMessage)[] = [];
+  private mostAnnounced = 0;
   private squares: Iterator<Square> | undefined;
   private readonly samples: boolean;
   private begun = false;
@@ -60,7 +64,7 @@ export class FollowingRun extends SquareRun<HeldRow> implements RunOfSquares<nev
     switch (message.kind) {
       case 'begin':
         this.begun = true;
-        this.boundary?.post(this.setup.join(message));
+        this.boundary?.post(this.join(message));
         return;
       case 'head':
         throw new PeerError('message: found "head" on the way to later layers, expected it on the way back to the first');
@@ -73,9 +77,17 @@ export class FollowingRun extends SquareRun<HeldRow> implements RunOfSquares<nev
       default:
         if (!this.samples) this.boundary?.post(message);
         if (message.kind === 'open') this.openRows++;
+        if (this.inbox.length >= this.mostAnnounced) throw new PeerError(`message: found more than ${this.mostAnnounced} rows and sweeps announced and not computed, expected fewer`);
         this.inbox.push(message);
         this.askPump();
     }
+  }
+
+  private join(begin: BeginMessage): BeginMessage {
+    const joined = this.setup.join(begin);
+    // Each row that was admitted has a page everywhere.
+    this.mostAnnounced = total(joined.pages) + MOST_SWEEPS;
+    return joined;
   }
 
   protected sourceEnded(): void {
@@ -118,11 +130,13 @@ export class FollowingRun extends SquareRun<HeldRow> implements RunOfSquares<nev
 
   /** False while there is not enough memory for the row's prompt; those that had it before give it back without our doing. */
   private open({ row, sequence, newTokens }: OpenMessage): boolean {
+    if (this.live.has(row)) throw new PeerError(`open: found row ${row} a second time, expected it once until it is closed`);
     const promptTokens = sequence.tokens.length;
     const pages = this.pages.take({ promptTokens, positions: Math.max(1, promptTokens + newTokens - 1) });
     if (!pages) return false;
-    this.checker.admit({ row, promptTokens, newTokens });
+    // What is checked next may throw: the run knows of the pages by then, and gives them back.
     this.live.set(row, { pages, uses: 0, forgotten: false });
+    this.checker.admit({ row, promptTokens, newTokens });
     this.device.openRow(this.setup.id, row, sequence, pages);
     this.setup.recorder.prompt(promptTokens);
     return true;

@@ -290,7 +290,7 @@ export class NativeDevice implements Device {
       const output = outputs.get(id);
       if (output && batch) {
         const rowOf = new Map(batch.rows.map((row) => [row.handle, row.id]));
-        completions.push({ event, head: headOutput(output, (handle) => rowOf.get(handle) ?? -1) });
+        completions.push({ event, head: headOutput(output, (handle) => rowOf.get(handle) ?? -1, this.firstLayer) });
       } else completions.push({ event });
       if (run && batch) run.completed(batch, event.task);
     }

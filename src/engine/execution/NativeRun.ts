@@ -110,15 +110,17 @@ export class NativeRun {
       return native;
     });
     const pages: number[] = [];
+    const copies: number[] = [];
     const table = new Int32Array(rows.length * BATCH_STRIDE);
     rows.forEach(({ firstPosition, tokens, head }, index) => {
       const native = natives[index];
       if (!native) return;
-      const { entries, tail } = native.pages;
+      const { entries, tail, copy } = native.pages;
+      if (copy?.position === firstPosition) copies.push(index, copy.from);
       table.set([native.handle, firstPosition, tokens, HEAD_MODES[head], pages.length, entries.length, tail], index * BATCH_STRIDE);
       pages.push(...entries);
     });
-    const handle = nativeCall(() => this.runtime.createBatch(table, Int32Array.from(pages)));
+    const handle = nativeCall(() => this.runtime.createBatch(table, Int32Array.from(pages), Int32Array.from(copies)));
     const batch = { handle, serial: this.nextSerial++, slot, ranges: rows, rows: natives, staged: new Map<number, StagedPages>(), outstanding: 0, through: false };
     for (const native of natives) native.batches++;
     this.batches.set(rows, batch);

@@ -1,12 +1,15 @@
 import type { RunRow } from './RunRow.js';
 
+/** What a token takes in a row that waits. */
+const TOKEN_BYTES = 8;
+
 /**
  * Rows that wait for a place, pulled from their source a few ahead and no further. The source decides how far it can be pulled: one that
  * waits stops the feed, and so the run's admission.
  */
 export class RowFeed<Result> {
   /** Called after a row has arrived, or the source has ended or failed. */
-  onRow: () => void = () => undefined;
+  onRow: (row?: RunRow<Result>) => void = () => undefined;
   /** The source has ended, and no row waits any more. */
   get ended(): boolean {
     return this.sourceEnded && this.waiting.length === 0;
@@ -22,11 +25,16 @@ export class RowFeed<Result> {
   private sourceEnded = false;
   private pulling = false;
   private closed = false;
+  private waitingTokens = 0;
 
-  /** @param ahead rows that may wait */
+  /**
+   * @param ahead rows that may wait
+   * @param aheadBytes their tokens, in bytes; one row may wait whatever it takes
+   */
   constructor(
     private readonly source: AsyncIterator<RunRow<Result>>,
     private readonly ahead: number,
+    private readonly aheadBytes = Infinity,
   ) {}
 
   /** Begins to pull. */
@@ -34,12 +42,15 @@ export class RowFeed<Result> {
     this.pull();
   }
 
-  peek(): RunRow<Result> | undefined {
-    return this.waiting[0];
+  /** The rows that wait, in order of arrival. */
+  get rows(): readonly RunRow<Result>[] {
+    return this.waiting;
   }
 
-  take(): void {
-    this.waiting.shift();
+  /** Takes one of them. */
+  take(row: RunRow<Result>): void {
+    this.waiting.splice(this.waiting.indexOf(row), 1);
+    this.waitingTokens -= row.sequence.tokens.length;
     this.pull();
   }
 
@@ -52,15 +63,19 @@ export class RowFeed<Result> {
   }
 
   private pull(): void {
-    if (this.pulling || this.sourceEnded || this.closed || this.waiting.length >= this.ahead) return;
+    const full = this.waiting.length >= this.ahead || (this.waiting.length > 0 && this.waitingTokens * TOKEN_BYTES >= this.aheadBytes);
+    if (this.pulling || this.sourceEnded || this.closed || full) return;
     this.pulling = true;
     this.source.next().then(
       (step) => {
         this.pulling = false;
         if (this.closed) return;
         if (step.done === true) this.sourceEnded = true;
-        else this.waiting.push(step.value);
-        this.onRow();
+        else {
+          this.waiting.push(step.value);
+          this.waitingTokens += step.value.sequence.tokens.length;
+        }
+        this.onRow(step.done === true ? undefined : step.value);
         this.pull();
       },
       (error: unknown) => {

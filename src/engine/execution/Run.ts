@@ -8,6 +8,10 @@ import type { BeginMessage, HiddenMessage, StageMessage } from '../stages/StageM
 import { announcementOf } from '../stages/sweeps.js';
 import { nextSweep } from '../schedules/nextSweep.js';
 import type { IssuedSquare } from './IssuedSquare.js';
+import type { PrefixPath } from '../memory/PrefixTree.js';
+import type { RowPages } from '../memory/RowPages.js';
+import { withPrefixes, type RowBegin } from '../schedules/withPrefixes.js';
+import type { DeviceRow } from './Device.js';
 import type { RowFeed } from './RowFeed.js';
 import type { RunRow } from './RunRow.js';
 import { SquareRun, type HeldRow, type RunOfSquares, type SquareRunSetup } from './SquareRun.js';
@@ -25,7 +29,8 @@ export interface RunSetup<Result> extends SquareRunSetup {
 }
 
 interface LiveRow<Result> extends HeldRow {
-  readonly row: RunRow<Result>;
+  /** Undefined for a prefix that is computed for rows to come. */
+  readonly row: RunRow<Result> | undefined;
   /** Its result is out; squares that were planned before may still hold it. */
   ended: boolean;
 }
@@ -44,13 +49,20 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
   private squares: Iterator<Square> | undefined;
   private ended = new Set<RowId>();
   private nextRow = 0;
+  /** What rows that wait have in common with others. */
+  private readonly paths = new Map<RunRow<Result>, PrefixPath>();
+  /** Rows that begin behind what others have computed, and prefixes. */
+  private readonly prefixes = new Map<RowId, RowBegin>();
   /** Batches whose head is elsewhere and has not come back, by pass and slot. */
   private readonly returning = new Map<string, readonly RowRange[]>();
 
   constructor(private readonly setup: RunSetup<Result>) {
     const { grid, schedule } = setup;
     super(setup, schedule.steady && { ...grid, staggered: schedule.steady === 'staggered' });
-    setup.feed.onRow = () => {
+    setup.feed.onRow = (row) => {
+      // A row that is scored is computed in full.
+      const path = row && row.newTokens > 0 && !this.closed ? this.pages.expect(row.sequence.tokens) : undefined;
+      if (row && path) this.paths.set(row, path);
       this.askPump();
     };
   }
@@ -120,6 +132,7 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
 
   protected override released(row: RowId): void {
     super.released(row);
+    this.prefixes.delete(row);
     this.boundary?.tokens.forget(row);
     if (!this.closed) this.boundary?.post({ kind: 'close', row });
   }
@@ -136,7 +149,7 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
       const { state, squares } = nextSweep(this.setup.schedule, this.scheduleState, { admitted, ended: this.ended });
       this.ended = new Set();
       this.scheduleState = state;
-      this.squares = this.announced(squares)[Symbol.iterator]();
+      this.squares = this.announced(withPrefixes(squares, this.prefixes))[Symbol.iterator]();
       const first = this.squares.next();
       if (first.done !== true) return first.value;
       return undefined;
@@ -160,6 +173,11 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
       const found = head === 'sample' ? output.sampled.has(row) : head === 'none' || output.scored.has(row);
       if (!found) throw new PeerError(`head: found nothing for row ${row} in pass ${pass}, expected what it ${head}s`);
     }
+    const { vocabularySize = Infinity } = this.setup.begin?.model ?? {};
+    for (const { token, top } of output.sampled.values()) {
+      const stranger = [token, ...top.map((other) => other.token)].find((id) => id >= vocabularySize);
+      if (stranger !== undefined) throw new PeerError(`head: found token ${stranger} in pass ${pass}, expected an id below ${vocabularySize}`);
+    }
     this.returning.delete(key);
     this.boundary?.tokens.returned(rows, output);
     for (const result of this.advance(rows, this.leave(rows), output)) this.returned$.next(result);
@@ -172,7 +190,8 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
       const live = this.live.get(row);
       if (!live) continue;
       if (left) live.uses--;
-      if (head && !live.ended) {
+      if (left && !live.row && this.checker.missing(row) === 0) this.forget(row, live);
+      if (head && live.row && !live.ended) {
         const result = live.row.accept(head, row);
         if (result !== undefined) {
           results.push(result);
@@ -206,35 +225,63 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
 
   /** Takes waiting rows for which there are places and memory, in order of arrival. */
   private admit(): AdmittedRow[] {
-    const { feed, schedule, device, id, mostRows } = this.setup;
+    const { feed, schedule, mostRows } = this.setup;
     const admitted: AdmittedRow[] = [];
     const places: unknown = schedule.free(this.scheduleState, this.ended);
     if (typeof places !== 'number' || !Number.isSafeInteger(places)) throw new ScheduleError('complete', `${schedule.name}: free returned ${found(places)}, expected a whole number`);
     // What it says follows from what it has seen, and with no row under way it will see nothing new.
-    if (places <= 0 && feed.peek() && this.live.size === 0) throw new ScheduleError('complete', `${schedule.name}: free returned ${places} while rows wait and none is under way: they would never begin`);
+    if (places <= 0 && feed.rows.length > 0 && this.live.size === 0) throw new ScheduleError('complete', `${schedule.name}: free returned ${places} while rows wait and none is under way: they would never begin`);
     const taken = this.grid.slots * this.grid.rowsPerSlot - places;
     const free = mostRows ? Math.min(places, mostRows() - taken) : places;
-    if (free <= 0 || !feed.peek()) return admitted;
+    if (free <= 0 || feed.rows.length === 0) return admitted;
     // The last rows of a block are through for the schedule, but still hold their pages: a block that began now would begin small.
     if (schedule.steady === 'blocks' && this.live.size > 0) return admitted;
     const admission = this.pages.admission(Math.min(free, feed.remaining));
-    while (admitted.length < free) {
-      const waiting = feed.peek();
-      if (!waiting) break;
+    for (const waiting of [...feed.rows]) {
+      // Whoever is called in between may end the run: rows that come in after that are never released.
+      if (admitted.length >= free || this.closed) break;
       const { sequence, newTokens } = waiting;
       const promptTokens = sequence.tokens.length;
-      const pages = admission.admit({ promptTokens, positions: Math.max(1, promptTokens + newTokens - 1) });
+      const lengths = { promptTokens, positions: Math.max(1, promptTokens + newTokens - 1) };
+      const path = this.paths.get(waiting);
+      const prefix = path && admission.admitPrefix(lengths, path);
+      if (prefix) {
+        if (prefix !== 'coming') admitted.push(this.openPrefix(prefix, sequence));
+        continue;
+      }
+      const pages = admission.admit(lengths, path);
       if (!pages) break;
-      feed.take();
-      const row = this.nextRow++;
-      this.live.set(row, { row: waiting, pages, uses: 0, ended: false, forgotten: false });
-      device.openRow(id, row, sequence, pages);
+      this.paths.delete(waiting);
+      const row = this.open(waiting, pages, sequence);
       this.boundary?.post({ kind: 'open', row, sequence, newTokens });
-      const coming = { row, promptTokens, newTokens };
-      this.checker.admit(coming);
-      admitted.push(coming);
-      this.setup.recorder.prompt(promptTokens);
+      const { sharedTokens } = pages;
+      this.checker.admit({ row, promptTokens, newTokens, sharedTokens });
+      admitted.push({ row, promptTokens: promptTokens - sharedTokens, newTokens });
+      this.setup.recorder.prompt(promptTokens, sharedTokens);
+      feed.take(waiting);
     }
     return admitted;
   }
+
+  /** Begins to compute the beginning of a prompt, for that row and others: to the schedule a row whose tokens are all given and that samples none. */
+  private openPrefix(pages: RowPages, { tokens }: DeviceRow): AdmittedRow {
+    const { lengths, sharedTokens } = pages;
+    const given = tokens.slice(0, lengths.positions);
+    const row = this.open(undefined, pages, { ...GREEDY, tokens: given, capacityTokens: given.length });
+    this.checker.admit({ row, promptTokens: given.length + 1, newTokens: 0, sharedTokens, prefix: true });
+    this.setup.recorder.prefix(given.length - sharedTokens);
+    return { row, promptTokens: given.length - sharedTokens + 1, newTokens: 0 };
+  }
+
+  private open(waiting: RunRow<Result> | undefined, pages: RowPages, sequence: DeviceRow): RowId {
+    const { device, id } = this.setup;
+    const row = this.nextRow++;
+    this.live.set(row, { row: waiting, pages, uses: 0, ended: false, forgotten: false });
+    if (!waiting || pages.sharedTokens > 0) this.prefixes.set(row, { firstPosition: pages.sharedTokens, samples: waiting !== undefined });
+    device.openRow(id, row, sequence, pages);
+    return row;
+  }
 }
+
+/** How the tokens of a prefix are chosen: not at all. */
+const GREEDY = { temperature: 0, topP: 1, topK: 0, minP: 0, repetitionPenalty: 1, seed: 0, logprobs: -1 };

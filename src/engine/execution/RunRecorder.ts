@@ -1,4 +1,5 @@
-import type { Progress, RunStats, TraceEvent } from '../../RunStats.js';
+import type { RowResult } from '../../Row.js';
+import type { Progress, RunStats, Sharing, TraceEvent } from '../../RunStats.js';
 import type { RunTotals } from '../predictRun.js';
 import { tokensByPhase } from '../schedules/Square.js';
 import { residentPeakBytes } from './residentPeakBytes.js';
@@ -41,6 +42,12 @@ export class RunRecorder {
   private prefillSeconds = 0;
   private decodeSeconds = 0;
   private promptTokens = 0;
+  /** Prompt tokens that rows took from others. */
+  private promptTokensSaved = 0;
+  private rowsEqual = 0;
+  private rowsReused = 0;
+  /** Rows that were done, but for those that had another's answer. */
+  private computed = 0;
   private generatedTokens = 0;
   private done = 0;
   private failed = 0;
@@ -95,10 +102,17 @@ export class RunRecorder {
     this.trace(event);
   }
 
-  /** A row was admitted, with so many tokens; its memory has been taken. */
-  prompt(tokens: number): void {
+  /** A row was admitted, with so many tokens, of which others have computed some; its memory has been taken. */
+  prompt(tokens: number, shared = 0): void {
     this.promptTokens += tokens;
+    this.promptTokensSaved += shared;
     this.setup.lengths?.prompt(tokens);
+    this.traceMemory();
+  }
+
+  /** So many tokens are computed for rows to come. */
+  prefix(tokens: number): void {
+    this.promptTokensSaved -= tokens;
     this.traceMemory();
   }
 
@@ -114,7 +128,26 @@ export class RunRecorder {
       return;
     }
     this.done++;
+    this.computed++;
     this.setup.lengths?.ended(newTokens);
+  }
+
+  /** A row ended with the answer of an equal one. */
+  equal({ error }: Pick<RowResult, 'error'>): void {
+    this.rowsEqual++;
+    if (error) this.failed++;
+    else this.done++;
+  }
+
+  private get sharing(): Sharing {
+    const { promptTokensSaved, rowsEqual, rowsReused } = this;
+    return { promptTokensSaved, rowsEqual, rowsReused };
+  }
+
+  /** A row ended with an answer of an earlier run. */
+  reused(): void {
+    this.rowsReused++;
+    this.done++;
   }
 
   /** How many rows are being generated now. */
@@ -135,6 +168,7 @@ export class RunRecorder {
     const from = this.rates.length > 1 ? this.rates[0] : { at: this.startedAt, tokens: 0 };
     const span = now - (from?.at ?? now);
     return {
+      sharing: this.sharing,
       rowsDone: this.done,
       rowsFailed: this.failed,
       rowsActive: this.active,
@@ -160,13 +194,14 @@ export class RunRecorder {
       policy: this.setup.policy,
       rows: { done: this.done, failed: this.failed },
       tokens: { prompt: this.promptTokens, generated: this.generatedTokens },
+      sharing: this.sharing,
       seconds: { wall: wall + this.setup.loadSeconds, load: this.setup.loadSeconds, prefill: this.prefillSeconds, decode: this.decodeSeconds },
       tokensPerSecond: { generated: rate(this.generatedTokens), prompt: rate(this.promptTokens) },
       bytes: this.bytes,
       queues: Object.fromEntries(this.queues),
       memory: Object.fromEntries(Object.entries(memory).map(([tier, { capacityBytes, peakBytes }]) => [tier, { capacityBytes, peakBytes }])),
       residentPeakBytes: residentPeakBytes(),
-      ...this.setup.outlook?.({ rows: this.done, promptTokens: this.promptTokens, newTokens: this.generatedTokens }),
+      ...this.setup.outlook?.({ rows: this.computed, promptTokens: this.promptTokens, newTokens: this.generatedTokens }),
       orchestration: { seconds: this.ownSeconds, fractionOfWall: wall > 0 ? this.ownSeconds / wall : 0 },
     };
   }

@@ -30,6 +30,8 @@ export interface SquareRunSetup {
   readonly signal?: AbortSignal | undefined;
   /** The engines that have the model's other layers, where the grid is a part of them. */
   readonly peers?: Peers | undefined;
+  /** Rows whose prompts begin alike share what is computed of that. Default false. */
+  readonly sharePrefixes?: boolean;
 }
 
 /** A row that the run holds memory for. */
@@ -96,7 +98,7 @@ export abstract class SquareRun<Row extends HeldRow> implements StageContext {
     private readonly base: SquareRunSetup,
     steady: SteadySweeps | undefined,
   ) {
-    const { id, device, grid, movement, pool, recorder, signal, peers } = base;
+    const { id, device, grid, movement, pool, recorder, signal, peers, sharePrefixes = false } = base;
     this.grid = grid;
     this.device = device;
     this.movement = movement;
@@ -112,7 +114,7 @@ export abstract class SquareRun<Row extends HeldRow> implements StageContext {
     }));
     // What could be wrong with what the caller gave has shown by now: from here on there is something to give back.
     device.openRun(id, { slots: grid.slots, tokensPerSquare: grid.tokensPerSquare, peers: this.boundary });
-    this.pages = pool.openRun(steady);
+    this.pages = pool.openRun(steady, sharePrefixes);
     this.completions = device.completed$.subscribe((burst) => {
       recorder.timed(() => {
         this.complete(burst);
@@ -323,7 +325,7 @@ export abstract class SquareRun<Row extends HeldRow> implements StageContext {
       this.base.recorder.rows(this.live.size);
       while (this.credits > 0 && !subscriber.closed) {
         const square = this.held ?? this.nextSquare();
-        if (!square) break;
+        if (!square || subscriber.closed) break;
         this.held = this.makeRoom(square) ? undefined : square;
         if (this.held) break;
         this.checker.accept(square);

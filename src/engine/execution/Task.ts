@@ -47,12 +47,18 @@ export interface TaskEvent {
 /** What the head found for the rows of a batch that sampled or scored. */
 export interface HeadOutput {
   readonly sampled: ReadonlyMap<RowId, SampledToken>;
-  /** Log-probabilities of a row's own next tokens, one for each position of its range that has one. */
+  /** Log-probabilities of a row's own next tokens, one for each position of its range that has one; NaN where the logits are not finite. */
   readonly scored: ReadonlyMap<RowId, Float32Array>;
 }
 
 export interface SampledToken {
+  /** 0 where there is none, for the row's logits are not finite. */
   readonly token: number;
+  /**
+   * There is none. `layer`: the first one of the engine that samples behind which the row's hidden states were not finite either; none, where they were behind
+   * all of them, and where nobody looked (on a GPU).
+   */
+  readonly notFinite?: { readonly layer?: number };
   /** NaN where the row asked for none. */
   readonly logprob: number;
   readonly top: readonly { readonly token: number; readonly logprob: number }[];

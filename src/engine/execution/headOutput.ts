@@ -2,8 +2,11 @@ import type { NativeHeadResult } from '../../bindings/Addon.js';
 import type { RowId } from '../schedules/Square.js';
 import type { HeadOutput, SampledToken } from './Task.js';
 
-/** What the head found, by row instead of by native handle. */
-export function headOutput(result: NativeHeadResult, rowOf: (handle: number) => RowId): HeadOutput {
+/**
+ * What the head found, by row instead of by native handle.
+ * @param firstLayer number in the model of the first layer that the runtime has
+ */
+export function headOutput(result: NativeHeadResult, rowOf: (handle: number) => RowId, firstLayer: number): HeadOutput {
   const sampled = new Map<RowId, SampledToken>();
   let nextTop = 0;
   result.rows.forEach((handle, i) => {
@@ -13,7 +16,9 @@ export function headOutput(result: NativeHeadResult, rowOf: (handle: number) => 
       logprob: result.topLogprobs[nextTop + rank] ?? NaN,
     }));
     nextTop += count;
-    sampled.set(rowOf(handle), { token: result.tokens[i] ?? 0, logprob: result.logprobs[i] ?? NaN, top });
+    const token = result.tokens[i] ?? 0;
+    const notFinite = token < -1 ? { layer: firstLayer - 2 - token } : {};
+    sampled.set(rowOf(handle), { token: Math.max(token, 0), logprob: result.logprobs[i] ?? NaN, top, ...(token < 0 && { notFinite }) });
   });
   const scored = new Map<RowId, Float32Array>();
   let nextScore = 0;

@@ -26,6 +26,8 @@ export class GrowthForecast {
   private horizon = 0;
   /** Prompt tokens that come before those of a further row. */
   private promptTokens = 0;
+  /** Pages that are held all the time. */
+  private constant = NO_PAGES;
 
   constructor(
     private readonly capacity: PageCounts,
@@ -33,16 +35,18 @@ export class GrowthForecast {
     private readonly sweeps: SweepRules,
   ) {}
 
-  /** Counts a row; rows in order of admission. */
-  add(row: GrowingRow): void {
+  /** Counts a row; rows in order of admission. @param beside pages that are held from now on, whoever ends */
+  add(row: GrowingRow, beside = NO_PAGES): void {
     this.count(row, 1);
+    this.constant = plus(this.constant, beside);
     this.promptTokens += Math.max(0, row.promptTokens - row.next);
   }
 
-  /** Whether a row fits beside those that were added, in every sweep. */
-  fits(row: GrowingRow): boolean {
+  /** Whether a row, and some pages that are held for good beside it, fit beside those that were added, in every sweep. */
+  fits(row: GrowingRow, beside = NO_PAGES): boolean {
     this.count(row, 1);
-    const fits = PAGE_TIERS.every((tier) => this.peak(this.changes[tier]) <= this.capacity[tier]);
+    const held = plus(this.constant, beside);
+    const fits = PAGE_TIERS.every((tier) => this.peak(this.changes[tier]) + held[tier] <= this.capacity[tier]);
     this.count(row, -1);
     return fits;
   }

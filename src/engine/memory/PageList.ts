@@ -4,7 +4,11 @@ export class PageList {
   private untouched = 0;
   private most = 0;
 
-  constructor(readonly capacity: number) {}
+  /** @param reclaim asked when none is left: gives one back that can be spared, if there is any */
+  constructor(
+    readonly capacity: number,
+    private readonly reclaim: () => boolean = () => false,
+  ) {}
 
   get used(): number {
     return this.untouched - this.free.length;
@@ -17,7 +21,7 @@ export class PageList {
 
   /** @throws RangeError when none is left; look at `used` first */
   take(): number {
-    if (this.used >= this.capacity) throw new RangeError(`all ${this.capacity} pages are in use`);
+    if (this.used >= this.capacity && !this.reclaim()) throw new RangeError(`all ${this.capacity} pages are in use`);
     const page = this.free.pop() ?? this.untouched++;
     this.most = Math.max(this.most, this.used);
     return page;

@@ -1,9 +1,10 @@
 import { Subject, type Observable } from 'rxjs';
 import { AdmissionPace } from './AdmissionPace.js';
-import { GrowthForecast, type SweepRules } from './GrowthForecast.js';
+import { GrowthForecast, type GrowingRow, type SweepRules } from './GrowthForecast.js';
 import { least, NO_PAGES, plus, within } from './pageCounts.js';
 import { PageList } from './PageList.js';
-import { RowPages, type PageLists } from './RowPages.js';
+import { PrefixTree, type PrefixPath } from './PrefixTree.js';
+import { RowPages, type PageLists, type RowPrefix } from './RowPages.js';
 import { heldPages, longestRow, placePages, type CacheRules, type PageCounts, type RowLengths } from './rowPlacement.js';
 
 /** Room for KV pages on disk, and how rows use it. */
@@ -27,8 +28,13 @@ export interface SteadySweeps extends SweepRules {
   readonly staggered: boolean;
 }
 
+/** Tokens that sharing a prefix has to save before rows wait until it has been computed: a sweep of few tokens costs about as much as one of so many. */
+const WORTHWHILE_TOKENS = 128;
+
 /** The rows of one run, and the pages that they hold. */
 export interface RunPages {
+  /** A row waits, with this prompt: what it has in common with others is kept for it. Undefined where rows share nothing. */
+  expect(prompt: readonly number[]): PrefixPath | undefined;
   /** Pages for a row that somebody else has admitted, what its prompt needs taken; undefined while that is not free. */
   take(lengths: RowLengths): RowPages | undefined;
   /** Says that a sweep has been planned: time goes by. */
@@ -44,8 +50,13 @@ export interface RunPages {
 
 /** Lets rows in, in order of arrival. */
 export interface Admission {
-  /** Pages for a row, what its prompt needs taken; undefined if there is no room for it beside the others, now or later. */
-  admit(lengths: RowLengths): RowPages | undefined;
+  /** Pages for a row, what its prompt needs taken; undefined if there is no room for it beside the others, now or later. @param path what `expect` returned for it */
+  admit(lengths: RowLengths, path?: PrefixPath): RowPages | undefined;
+  /**
+   * Pages for the beginning of a row's prompt, where it is worth computing by itself before the row comes in; 'coming' where that is under way; undefined
+   * where the row should come in as it is, or there is no room for both.
+   */
+  admitPrefix(lengths: RowLengths, path: PrefixPath): RowPages | 'coming' | undefined;
 }
 
 /**
@@ -55,7 +66,7 @@ export interface Admission {
 export class PagePool {
   private readonly lists: PageLists;
   private readonly releases = new Subject<void>();
-  private readonly runs = new Map<RunPages, ReadonlySet<RowPages>>();
+  private readonly runs = new Map<RunPages, OpenRun>();
   private readonly rules: CacheRules;
   /** Pages that may be used. */
   private size: PageCounts;
@@ -68,7 +79,7 @@ export class PagePool {
     readonly gpu: GpuCache = NO_GPU,
   ) {
     this.size = { gpu: gpu.pages, memory: capacity, disk: disk.pages };
-    this.lists = { gpu: new PageList(gpu.pages), memory: new PageList(capacity), disk: new PageList(disk.pages) };
+    this.lists = { gpu: new PageList(gpu.pages), memory: new PageList(capacity, () => this.reclaim()), disk: new PageList(disk.pages) };
     this.rules = { pageTokens, gpuShare: gpu.share, diskShare: disk.share, mostDiskPages: disk.mostPerRow };
   }
 
@@ -91,9 +102,9 @@ export class PagePool {
     return longestRow(this.size, this.rules);
   }
 
-  /** Whether so many more pages are free. */
+  /** Whether so many more pages are free, or kept for rows to come only. */
   has(pages: PageCounts): boolean {
-    return within(plus(this.used, pages), this.size);
+    return within(plus(plus(this.used, this.reclaimable, -1), pages), this.size);
   }
 
   /** Uses no more than so many pages from now on: somebody who has to hold the same rows has no more. */
@@ -104,9 +115,11 @@ export class PagePool {
   /**
    * @param sweeps what the run's schedule promises, if it does: its rows are then counted as they grow. Not while several runs share the
    * pool, since they know nothing of each other's pace: then every row counts in full
+   * @param shares its rows share the pages of what their prompts have in common; only where all pages are in memory
    */
-  openRun(sweeps?: SteadySweeps): RunPages {
+  openRun(sweeps?: SteadySweeps, shares = false): RunPages {
     const rows = new Set<RowPages>();
+    const tree = shares && this.gpu.share === 0 && this.disk.share === 0 ? new PrefixTree(this.pageTokens, this.lists.memory) : undefined;
     const pace = new AdmissionPace(this.size, this.pageTokens);
     const hold = (lengths: RowLengths, placement: PageCounts): RowPages => {
       const row = new RowPages(lengths, placement, this.pageTokens, this.lists, () => {
@@ -117,6 +130,7 @@ export class PagePool {
       return row;
     };
     const run: RunPages = {
+      expect: (prompt) => tree?.enter(prompt),
       take: (lengths) => {
         const placement = placePages(lengths.positions, this.rules);
         const begun = Math.max(1, Math.ceil(Math.min(lengths.promptTokens, lengths.positions) / this.pageTokens));
@@ -125,55 +139,123 @@ export class PagePool {
       advance: () => {
         pace.advance();
       },
-      admission: (places) => this.admission({ rows, sweeps, pace, places }),
+      admission: (places) => this.admission({ rows, sweeps, pace, places, tree }),
       close: () => {
         this.runs.delete(run);
+        tree?.close();
         this.releases.next();
       },
     };
-    this.runs.set(run, rows);
+    this.runs.set(run, { rows, tree });
     return run;
   }
 
-  private admission({ rows, sweeps, pace, places }: AdmissionRound): Admission {
+  /** Pages that are kept for rows to come, and that whoever needs them may have. */
+  private get reclaimable(): PageCounts {
+    let memory = 0;
+    for (const { tree } of this.runs.values()) memory += tree?.reclaimable ?? 0;
+    return { ...NO_PAGES, memory };
+  }
+
+  private reclaim(): boolean {
+    for (const { tree } of this.runs.values()) if (tree?.reclaim() === true) return true;
+    return false;
+  }
+
+  private admission({ rows, sweeps, pace, places, tree }: AdmissionRound): Admission {
     const grows = sweeps !== undefined && this.runs.size === 1;
     let inFull = NO_PAGES;
-    for (const others of this.runs.values()) for (const { placement } of others) inFull = plus(inFull, placement);
+    for (const run of this.runs.values()) {
+      inFull = plus(inFull, sharedBy(run));
+      for (const row of run.rows) inFull = plus(inFull, ownPart(row, this.pageTokens).placement);
+    }
     const fitInFull = (placement: PageCounts, times = 1): boolean => within(plus(inFull, placement, times), this.size);
     // Made only when it matters: mostly there is room for everything in full.
     let forecast: GrowthForecast | undefined;
-    const fits = (lengths: RowLengths, placement: PageCounts): boolean => {
-      if (fitInFull(placement)) return true;
+    const fits = (row: GrowingRow, beside: PageCounts): boolean => {
+      if (fitInFull(plus(row.placement, beside))) return true;
       if (!grows) return false;
-      forecast ??= this.forecast(rows, sweeps);
-      return forecast.fits({ ...lengths, placement, next: 0 });
+      forecast ??= this.forecast({ rows, tree }, sweeps);
+      return forecast.fits(row, beside);
+    };
+    // What a row needs that takes part of its prompt from others: pages of its own, and beside them those that nobody holds at present.
+    const needs = (lengths: RowLengths, prefix?: RowPrefix): { readonly own: OwnPart; readonly beside: PageCounts } => {
+      const { pages = 0, tokens = 0 } = prefix?.match ?? {};
+      const row = { lengths, placement: placePages(lengths.positions, this.rules), next: tokens, sharedPages: pages };
+      return { own: ownPart(row, this.pageTokens), beside: { ...NO_PAGES, memory: prefix?.tree.idlePages(prefix.path, prefix.match) ?? 0 } };
+    };
+    const take = (lengths: RowLengths, prefix?: RowPrefix): RowPages | undefined => {
+      const { own, beside } = needs(lengths, prefix);
+      // If as many rows like this one would not fit in full, they come in at a pace; but time goes by only while a row lives.
+      const paced = grows && sweeps.staggered && rows.size > 0 && !fitInFull(own.placement, places);
+      if ((paced && !pace.open) || !fits(own, beside)) return undefined;
+      const row: RowPages = new RowPages(lengths, placePages(lengths.positions, this.rules), this.pageTokens, this.lists, () => {
+        rows.delete(row);
+        pace.ended(own, own.placement, row.next - own.shift);
+        this.releases.next();
+      }, prefix);
+      rows.add(row);
+      forecast?.add(own, beside);
+      pace.admitted(own, own.placement);
+      inFull = plus(inFull, plus(own.placement, beside));
+      places--;
+      return row;
     };
     return {
-      admit: (lengths) => {
-        const placement = placePages(lengths.positions, this.rules);
-        // If as many rows like this one would not fit in full, they come in at a pace; but time goes by only while a row lives.
-        const paced = grows && sweeps.staggered && rows.size > 0 && !fitInFull(placement, places);
-        if ((paced && !pace.open) || !fits(lengths, placement)) return undefined;
-        const row = new RowPages(lengths, placement, this.pageTokens, this.lists, () => {
-          rows.delete(row);
-          pace.ended(lengths, placement, row.next);
-          this.releases.next();
-        });
-        rows.add(row);
-        forecast?.add({ ...lengths, placement, next: 0 });
-        pace.admitted(lengths, placement);
-        inFull = plus(inFull, placement);
-        places--;
-        return row;
+      admit: (lengths, path) => {
+        if (!tree || !path) return take(lengths);
+        const match = tree.match(path);
+        // Where it is that tight, the page in which the prefix ends stands in nobody's way.
+        return take(lengths, { tree, path, match }) ?? (match.source && take(lengths, { tree, path, match: { pages: match.pages, source: undefined, tokens: match.pages * this.pageTokens } }));
+      },
+      admitPrefix: (lengths, path) => {
+        if (!tree) return undefined;
+        const match = tree.match(path);
+        const { tokens, saved } = tree.worth(path, match.tokens);
+        if (saved < WORTHWHILE_TOKENS || tokens <= match.tokens) return undefined;
+        if (match.coming > match.tokens) return 'coming';
+        const whole = needs(lengths);
+        if (!fits(whole.own, whole.beside)) return undefined;
+        const prefix = tree.enterPrefix(path, tokens);
+        const pages = take({ promptTokens: tokens, positions: tokens }, { tree, path: prefix, match });
+        if (!pages) tree.leave(prefix);
+        return pages;
       },
     };
   }
 
-  private forecast(rows: Iterable<RowPages>, sweeps: SweepRules): GrowthForecast {
-    const forecast = new GrowthForecast(this.size, this.pageTokens, sweeps);
-    for (const { lengths, placement, next } of rows) forecast.add({ ...lengths, placement, next });
+  private forecast(run: OpenRun, sweeps: SweepRules): GrowthForecast {
+    const forecast = new GrowthForecast(plus(this.size, sharedBy(run), -1), this.pageTokens, sweeps);
+    for (const row of run.rows) forecast.add(ownPart(row, this.pageTokens));
     return forecast;
   }
+}
+
+/** A run's rows, and what of their prompts they have in common. */
+interface OpenRun {
+  readonly rows: ReadonlySet<RowPages>;
+  readonly tree: PrefixTree | undefined;
+}
+
+/** Pages of a run that are no single row's. They count once, and as if they were held for good. */
+function sharedBy({ tree }: OpenRun): PageCounts {
+  return { ...NO_PAGES, memory: tree?.commonPages ?? 0 };
+}
+
+interface OwnPart extends GrowingRow {
+  readonly shift: number;
+}
+
+/** A row without the pages that others hold, too: as memory sees it, a shorter row. Its positions are counted from `shift` on. Pure. */
+function ownPart({ lengths, placement, next, sharedPages }: Pick<RowPages, 'lengths' | 'placement' | 'next' | 'sharedPages'>, pageTokens: number): OwnPart {
+  const shift = sharedPages * pageTokens;
+  return {
+    promptTokens: lengths.promptTokens - shift,
+    positions: lengths.positions - shift,
+    placement: plus(placement, { ...NO_PAGES, memory: sharedPages }, -1),
+    next: Math.max(0, next - shift),
+    shift,
+  };
 }
 
 /** What one round of admission begins with. */
@@ -181,5 +263,6 @@ interface AdmissionRound {
   readonly rows: Set<RowPages>;
   readonly sweeps: SteadySweeps | undefined;
   readonly pace: AdmissionPace;
+  readonly tree: PrefixTree | undefined;
   places: number;
 }

@@ -1,6 +1,15 @@
 import type { PageList } from './PageList.js';
 import { plus, total, type PageTier } from './pageCounts.js';
+import type { PrefixMatch, PrefixNode, PrefixPath, PrefixTree } from './PrefixTree.js';
 import { heldPages, type PageCounts, type RowLengths } from './rowPlacement.js';
+
+/** Where a row goes on from what another one has computed in the middle of a page: its page begins as a copy of that one. */
+export interface PageCopy {
+  /** In memory. */
+  readonly from: number;
+  /** The row's first position of its own. */
+  readonly position: number;
+}
 
 /** The page table of a row, as devices read it. It grows while the row does. */
 export interface PageTable {
@@ -8,6 +17,14 @@ export interface PageTable {
   readonly entries: readonly number[];
   /** The page in memory where tokens stand until their page of the disk is complete; -1 for a row that has none there. */
   readonly tail: number;
+  readonly copy?: PageCopy | undefined;
+}
+
+/** What of a row's prompt rows have in common: its way through the tree, and what of it is there. */
+export interface RowPrefix {
+  readonly tree: PrefixTree;
+  readonly path: PrefixPath;
+  readonly match: Pick<PrefixMatch, 'pages' | 'source' | 'tokens'>;
 }
 
 /** The pages of each tier, of which rows take and to which they give back. */
@@ -17,17 +34,38 @@ export type PageLists = Readonly<Record<PageTier, PageList>>;
 export class RowPages implements PageTable {
   readonly entries: number[] = [];
   readonly tail: number;
-  private issued = 0;
+  readonly copy: PageCopy | undefined;
+  /** Tokens of the prompt that others have computed, from the first. */
+  readonly sharedTokens: number;
+  private issued: number;
   private released = false;
+  /** The first pages, those of the prompt that are in the tree. */
+  private readonly inTree: PrefixNode[] = [];
+  /** The page that is copied, until the batch that does it is in front of all that come. */
+  private source: PrefixNode | undefined;
 
-  /** Takes what the prompt needs. */
+  /** Takes what the prompt needs, but for what of it is there. */
   constructor(
     readonly lengths: RowLengths,
     readonly placement: PageCounts,
     private readonly pageTokens: number,
     private readonly lists: PageLists,
     private readonly onRelease: () => void,
+    private readonly prefix?: RowPrefix,
   ) {
+    const { pages = 0, source, tokens = 0 } = prefix?.match ?? {};
+    this.issued = this.sharedTokens = tokens;
+    if (prefix && source?.page !== undefined) {
+      this.source = source;
+      this.copy = { from: source.page, position: tokens };
+      prefix.tree.read(source);
+    }
+    for (const node of prefix?.path.nodes.slice(0, pages) ?? []) {
+      if (node.page === undefined) throw new RangeError('a shared page is not there');
+      this.entries.push(node.page);
+      this.inTree.push(node);
+      prefix?.tree.hold(node);
+    }
     this.tail = placement.disk > 0 ? lists.memory.take() : -1;
     this.grow(Math.min(lengths.promptTokens, lengths.positions));
   }
@@ -35,6 +73,13 @@ export class RowPages implements PageTable {
   /** The first position that no square has been issued for. */
   get next(): number {
     return this.issued;
+  }
+
+  /** Pages, from the first, that other rows have in their tables, too. */
+  get sharedPages(): number {
+    let pages = 0;
+    while ((this.inTree[pages]?.holders ?? 0) > 1) pages++;
+    return pages;
   }
 
   /** Positions that the pages taken so far have room for. */
@@ -52,6 +97,8 @@ export class RowPages implements PageTable {
   /** A square for positions up to `end` is issued: takes what they need. @throws RangeError where a tier has not enough left */
   advance(end: number): void {
     this.grow(end);
+    // Whoever takes the page next may do so in a batch of its own, behind the one that copies it.
+    if (this.issued > this.sharedTokens) this.endCopy();
     this.issued = end;
   }
 
@@ -59,7 +106,7 @@ export class RowPages implements PageTable {
     const { gpu, memory, disk } = this.placement;
     for (let index = this.entries.length; index < this.begun(end); index++) {
       if (index < gpu) this.entries.push(this.firstOfGpu + this.lists.gpu.take());
-      else if (disk === 0 || index < gpu + memory - 1) this.entries.push(this.lists.memory.take());
+      else if (disk === 0 || index < gpu + memory - 1) this.entries.push(this.ownPage(index));
       else if (index < gpu + memory - 1 + disk) this.entries.push(-1 - this.lists.disk.take());
       else this.entries.push(this.tail);
     }
@@ -69,13 +116,33 @@ export class RowPages implements PageTable {
   release(): void {
     if (this.released) return;
     this.released = true;
-    for (const entry of this.entries.toReversed()) {
+    this.endCopy();
+    const { inTree, prefix } = this;
+    for (const entry of this.entries.slice(inTree.length).toReversed()) {
       if (entry < 0) this.lists.disk.give(-1 - entry);
       else if (entry >= this.firstOfGpu) this.lists.gpu.give(entry - this.firstOfGpu);
       else if (entry !== this.tail) this.lists.memory.give(entry);
     }
     if (this.tail >= 0) this.lists.memory.give(this.tail);
+    for (const node of inTree.toReversed()) prefix?.tree.release(node, this);
+    if (prefix) prefix.tree.leave(prefix.path);
     this.onRelease();
+  }
+
+  /** A page in memory. One of the prompt's becomes others' to share, unless somebody computes the same already: then what follows is the row's alone, too. */
+  private ownPage(index: number): number {
+    const page = this.lists.memory.take();
+    const node = this.prefix?.path.nodes[index];
+    if (node && node.page === undefined && this.inTree.length === index) {
+      this.inTree.push(node);
+      this.prefix?.tree.hold(node, page, this);
+    }
+    return page;
+  }
+
+  private endCopy(): void {
+    if (this.source) this.prefix?.tree.hasRead(this.source);
+    this.source = undefined;
   }
 
   /** Pages of the GPU are numbered behind those of memory. */

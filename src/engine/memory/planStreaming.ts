@@ -1,11 +1,9 @@
 import { MemoryBudgetError } from '../../errors/MemoryBudgetError.js';
-import { HEAP_MARGIN_BYTES, NEXT_START_BYTES } from '../reserves.js';
+import { HEAP_MARGIN_BYTES, type ProcessBytes } from '../reserves.js';
 
-export interface StreamingDemand {
+export interface StreamingDemand extends ProcessBytes {
   /** Cap on resident memory. */
   readonly capBytes: number;
-  /** What the process holds before the runtime is opened. */
-  readonly residentBytes: number;
   /** Scratch, activations of all slots, and the weights that are resident in any case: those of no layer, norms and biases. */
   readonly fixedBytes: number;
   /** One page of cache in every layer. */
@@ -35,7 +33,7 @@ export interface StreamingPlan {
  * @throws MemoryBudgetError with the smallest cap that works at this start and at the next ones
  */
 export function planStreaming(demand: StreamingDemand): StreamingPlan {
-  const { capBytes, residentBytes, fixedBytes, pageBytes, layerBytes, buffers, leastPages, usualPages } = demand;
+  const { capBytes, residentBytes, laterBytes, fixedBytes, pageBytes, layerBytes, buffers, leastPages, usualPages } = demand;
   const largest = Math.max(...layerBytes);
   // A byte of each layer that is resident costs that byte a layer, and saves it in each buffer.
   const weights = (resident: number): number => layerBytes.reduce((sum, bytes) => sum + Math.min(bytes, resident), 0) + buffers * Math.max(0, largest - resident);
@@ -44,7 +42,7 @@ export function planStreaming(demand: StreamingDemand): StreamingPlan {
   const least = asked ?? 0;
   const room = capBytes - other - weights(least);
   if (room < leastPages * pageBytes) {
-    throw new MemoryBudgetError('cpu', capBytes, other + weights(least) + leastPages * pageBytes + NEXT_START_BYTES, 'the model, streaming from disk,');
+    throw new MemoryBudgetError('cpu', capBytes, other - residentBytes + laterBytes + weights(least) + leastPages * pageBytes, 'the model, streaming from disk,');
   }
   const pages = Math.min(usualPages, Math.floor(room / pageBytes));
   const spare = room - pages * pageBytes;

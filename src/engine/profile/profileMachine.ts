@@ -96,7 +96,7 @@ const CHECKS: Readonly<Record<keyof ProfileOptions, Check>> = {
   },
   threads: whole(1, BLOCK_LIMITS.threads),
   memory: size,
-  budget: number((value) => value > 0 && value <= 100, 'a number above 0, at most 100'),
+  budget: number({ least: 0, above: true, most: 100 }),
   signal: checkSignal,
   onProgress: checkFunction,
   onNote: checkFunction,

@@ -1,16 +1,20 @@
+import { RowError } from '../../errors/RowError.js';
 import { StopMatcher } from '../../model/StopMatcher.js';
 import type { Tokenizer } from '../../model/Tokenizer.js';
 import type { FinishReason, RowResult, TokenLogprob } from '../../Row.js';
 import type { DeviceRow } from '../execution/Device.js';
 import type { RunRow } from '../execution/RunRow.js';
 import type { HeadOutput, SampledToken } from '../execution/Task.js';
+import { failedResult } from '../../rows/failedResult.js';
 import type { RowId } from '../schedules/Square.js';
+import { notFinite } from './notFinite.js';
 import type { PreparedRow } from './prepareRow.js';
 
 /** What a row carries from input to output. */
 export interface RowIdentity {
   readonly id: string | number;
   readonly index: number;
+  readonly sample?: number;
   /** Order of arrival within the run. */
   readonly sequence: number;
   readonly carry?: Readonly<Record<string, unknown>>;
@@ -49,6 +53,8 @@ export class ActiveRow implements RunRow<OrderedResult> {
     private readonly tokenizer: Tokenizer,
     private readonly rules: TextRules,
     private readonly counter: RowCounter,
+    /** Called with the row's answer, or its error. */
+    private readonly onAnswer: (result: RowResult) => void = () => undefined,
   ) {
     this.stream = tokenizer.stream();
     this.matcher = prepared.stop.length > 0 ? new StopMatcher(prepared.stop) : undefined;
@@ -63,8 +69,22 @@ export class ActiveRow implements RunRow<OrderedResult> {
 
   accept(head: HeadOutput, row: RowId): OrderedResult | undefined {
     const sampled = head.sampled.get(row);
-    const result = sampled && this.push(sampled);
+    const result = sampled && this.answered(sampled);
+    if (result) this.onAnswer(result);
     return result && { sequence: this.identity.sequence, result };
+  }
+
+  /** A row whose tokens make no text that can be held, or whose next token would be chosen from what is not finite, is an error, and no other row's affair. */
+  private answered(sampled: SampledToken): RowResult | undefined {
+    try {
+      const { notFinite: place } = sampled;
+      if (place) throw new RowError('numeric', notFinite(this.sequence.tokens.length + this.tokens.length - 1, place.layer));
+      return this.push(sampled);
+    } catch (error) {
+      if (!(error instanceof RowError)) throw error;
+      this.counter.row(true, this.tokens.length);
+      return failedResult(this.identity, { code: error.rowCode, message: error.message }, this.identity.carry);
+    }
   }
 
   /** Takes the next token; a result when that was the row's last. */
@@ -100,10 +120,11 @@ export class ActiveRow implements RunRow<OrderedResult> {
       if (stopped) reason = 'stop';
     }
     this.counter.row(false, this.tokens.length);
-    const { id, index, carry } = this.identity;
+    const { id, index, sample, carry } = this.identity;
     return {
       id,
       index,
+      ...(sample !== undefined && { sample }),
       text: this.text,
       tokens: this.tokens,
       finishReason: reason,

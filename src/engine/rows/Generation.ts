@@ -14,6 +14,8 @@ export interface RunOptions extends GenerateOptions {
   readonly pipeline?: (run: StageContext) => (squares$: Observable<IssuedSquare>) => Observable<IssuedSquare>;
   /** Squares that may be under way at once. Default: those of two layers, and 8 at least. */
   readonly window?: number;
+  /** Rows whose prompts begin alike share what is computed of that, and the memory it takes; of rows that are equal one is computed. Nothing of it shows in results. Default true. */
+  readonly sharePrefixes?: boolean;
   /** The engines of the model's other layers, for an engine that has the first ones only: see `Engine.follow`. */
   readonly peers?: Peers;
 }
@@ -25,8 +27,8 @@ export type FollowOptions = Pick<RunOptions, 'pipeline' | 'window' | 'signal' | 
 export interface Generation {
   readonly run: Run<OrderedResult>;
   readonly options: RunOptions;
-  /** Rows that were refused. */
-  readonly rejected$: Observable<OrderedResult>;
+  /** Of rows that the run does not compute: they were refused, or are equal to others. */
+  readonly answered$: Observable<OrderedResult>;
   /** To be called for every result that the consumer has taken: until then it counts as in flight. */
   readonly delivered: () => void;
 }

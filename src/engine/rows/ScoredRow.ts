@@ -1,7 +1,9 @@
+import { RowError } from '../../errors/RowError.js';
 import type { DeviceRow } from '../execution/Device.js';
 import type { RunRow } from '../execution/RunRow.js';
 import type { HeadOutput } from '../execution/Task.js';
 import type { RowId } from '../schedules/Square.js';
+import { notFinite } from './notFinite.js';
 
 /** Sum over the scored tokens of a window. */
 export interface WindowScore {
@@ -35,10 +37,19 @@ export class ScoredRow implements RunRow<WindowScore> {
 
   accept(head: HeadOutput, row: RowId): WindowScore | undefined {
     for (const logprob of head.scored.get(row) ?? []) {
-      if (++this.seen >= this.promptTokens) this.sum -= logprob; // there is none for the first token
+      if (++this.seen < this.promptTokens) continue; // there is none for the first token
+      if (!Number.isFinite(logprob)) throw this.notScored(logprob);
+      this.sum -= logprob;
     }
     const { firstToken, promptTokens, sum: negativeLogLikelihood } = this;
     const { length } = this.sequence.tokens;
     return this.seen >= length - 1 ? { firstToken, tokens: length - promptTokens, negativeLogLikelihood } : undefined;
+  }
+
+  /** Of the token that was seen last. */
+  private notScored(logprob: number): RowError {
+    const position = this.firstToken + this.seen;
+    if (Number.isNaN(logprob)) return new RowError('numeric', notFinite(position - 1));
+    return new RowError('numeric', `the model gives the token at position ${position} no probability at all: the perplexity is infinite`);
   }
 }

@@ -20,7 +20,7 @@ const sampling: Check = (name, value) => {
 };
 
 const SAMPLING_CHECKS: Readonly<Record<keyof SamplingOptions, Check>> = {
-  maxNewTokens: sampling, temperature: sampling, topP: sampling, topK: sampling, minP: sampling, repetitionPenalty: sampling, seed: sampling, stop: sampling,
+  maxNewTokens: sampling, temperature: sampling, topP: sampling, topK: sampling, minP: sampling, repetitionPenalty: sampling, seed: sampling, stop: sampling, samples: sampling,
 };
 
 const FOLLOW_CHECKS: Readonly<Record<keyof FollowOptions, Check>> = {
@@ -40,6 +40,8 @@ const RUN_CHECKS: Readonly<Record<keyof RunOptions, Check>> = {
   escapeSpecialTokens: checkBoolean,
   order: oneOf('input', 'completion'),
   schedule: checkSchedule,
+  sharePrefixes: checkBoolean,
+  reuse: checkStore,
   peers: (_name, value) => {
     checkPeers(value);
   },
@@ -55,6 +57,11 @@ export function checkRunOptions(options: unknown, vocabularySize: number): void 
 /** The same for a run that follows another engine's. @throws UsageError */
 export function checkFollowOptions(options: unknown): void {
   checkMembers('options', options, FOLLOW_CHECKS);
+}
+
+function checkStore(name: string, value: unknown): void {
+  const { get, put } = membersOf(value);
+  if (typeof get !== 'function' || typeof put !== 'function') throw new UsageError(`${name}: found ${found(value)}, expected a store of answers, such as ReuseFile.open() resolves to`);
 }
 
 function checkSchedule(name: string, value: unknown): void {

@@ -1,15 +1,17 @@
-import type { Subject } from 'rxjs';
 import { RowError } from '../../errors/RowError.js';
 import type { Tokenizer } from '../../model/Tokenizer.js';
 import type { GenerateOptions, RowInput } from '../../Row.js';
 import { duplicateId } from '../../rows/duplicateId.js';
 import { failedResult } from '../../rows/failedResult.js';
+import { Turns } from '../../rows/Turns.js';
 import { readableRow } from '../../rows/readableRow.js';
 import type { RunRecorder } from '../execution/RunRecorder.js';
-import { ActiveRow, type OrderedResult } from './ActiveRow.js';
+import { ActiveRow } from './ActiveRow.js';
 import { IdSet } from '../../collections/IdSet.js';
 import type { InFlight } from './InFlight.js';
 import { prepareRow, type RowLimits } from './prepareRow.js';
+import { rowKey } from './rowKey.js';
+import type { SharedAnswers } from './SharedAnswers.js';
 
 export interface IntakeSetup {
   readonly options: GenerateOptions;
@@ -19,26 +21,31 @@ export interface IntakeSetup {
   readonly cacheTokens: number;
   readonly inFlight: InFlight;
   readonly recorder: RunRecorder;
-  /** Emits refused rows as finished results; completes when the input has ended. */
-  readonly rejected$: Subject<OrderedResult>;
+  /** Gets the rows that need no computing. */
+  readonly answers: SharedAnswers;
+  /** The engine's, as one word: answers are kept under it. */
+  readonly resultIdentity: string;
 }
 
 /**
- * Turns rows of input into rows of a run, one at a time as they are pulled: checks, numbers and encodes them. A bad row goes to `rejected$` as a
- * finished result; the others are unaffected. That its id is an earlier row's is said of a row that has no other fault, and ids that nobody gave are compared
+ * Turns rows of input into rows of a run, one at a time as they are pulled: checks, numbers and encodes them. A bad row goes to `answers` as a
+ * finished result, and so does one that is equal to a row under way, or to one of an earlier run; the others are unaffected. That its id is an earlier row's is said of a row that has no other fault, and ids that nobody gave are compared
  * with none: a bad line must not cost a good row its result. Waits while too many rows are in flight.
  */
 export async function* intake(rows: AsyncIterable<RowInput> | Iterable<RowInput>, setup: IntakeSetup): AsyncGenerator<ActiveRow, void, undefined> {
-  const { options, tokenizer, limits, inFlight, recorder, rejected$ } = setup;
+  const { options, tokenizer, limits, inFlight, recorder, answers } = setup;
   const ids = new IdSet();
   const rules = { ignoreEos: options.ignoreEos ?? false, logprobs: options.logprobs };
-  let sequence = 0;
+  const turns = new Turns();
+  /** Of the rows, and of their results. */
+  let [number, sequence] = [0, 0];
   for await (const given of rows) {
     await inFlight.enter();
+    if (turns.due) await turns.give();
     const input = readableRow(given);
-    const index = input.index ?? sequence;
-    const identity = { id: input.id ?? index + 1, index, sequence, ...(input.carry && { carry: input.carry }) };
-    sequence++;
+    const index = input.index ?? number;
+    number++;
+    const identity = { id: input.id ?? index + 1, index, ...(input.carry && { carry: input.carry }) };
     const duplicate = input.duplicate ?? (input.id !== undefined && !ids.add(input.id));
     try {
       if ('error' in input) throw new RowError(input.error.code, input.error.message);
@@ -48,12 +55,23 @@ export async function* intake(rows: AsyncIterable<RowInput> | Iterable<RowInput>
         throw new RowError('memory', `the row may need ${held} tokens of KV cache, all there is is ${setup.cacheTokens}: give more memory or fewer maxNewTokens`);
       }
       if (duplicate) throw new RowError('duplicate-id', duplicateId(identity.id).message);
-      yield new ActiveRow(identity, prepared, tokenizer, rules, recorder);
+      for (const [nth, sample] of (prepared.samples ?? [undefined]).entries()) {
+        if (nth > 0) await inFlight.enter();
+        const row = { ...identity, sequence: sequence++, ...(sample !== undefined && { sample }) };
+        const own = sample === undefined ? prepared : { ...prepared, seed: (prepared.seed + sample) >>> 0 };
+        const key = answers.needsKeys ? recorder.timed(() => rowKey(own, rules, setup.resultIdentity)) : undefined;
+        if (key === undefined) yield new ActiveRow(row, own, tokenizer, rules, recorder);
+        else if (!(await answers.has(key, row, own.tokens.length))) {
+          yield new ActiveRow(row, own, tokenizer, rules, recorder, (result) => {
+            answers.answered(key, result);
+          });
+        }
+      }
     } catch (error) {
       if (!(error instanceof RowError)) throw error;
       recorder.row(true);
-      rejected$.next({ sequence: identity.sequence, result: failedResult(identity, { code: error.rowCode, message: error.message }, input.carry) });
+      answers.refused({ sequence: sequence++, result: failedResult(identity, { code: error.rowCode, message: error.message }, input.carry) });
     }
   }
-  rejected$.complete();
+  answers.inputOver();
 }

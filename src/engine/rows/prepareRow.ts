@@ -1,9 +1,12 @@
 import { found } from '../../arguments/found.js';
+import { isWithin, rangeWords, wholeRange, type NumberRange } from '../../arguments/NumberRange.js';
 import { membersOf } from '../../arguments/membersOf.js';
 import { RowError } from '../../errors/RowError.js';
 import type { Tokenizer } from '../../model/Tokenizer.js';
 import type { GenerateOptions, Row, SamplingOptions } from '../../Row.js';
+import { ROW_LIMITS } from '../../model/files/limits.js';
 import { promptField } from '../../rows/promptField.js';
+import { SAMPLES } from '../../rows/rowFields.js';
 import { orRowError } from '../../rows/readableRow.js';
 
 /** A row that has been checked and turned into tokens, with every parameter settled. */
@@ -18,6 +21,8 @@ export interface PreparedRow {
   readonly repetitionPenalty: number;
   readonly seed: number;
   readonly stop: readonly string[];
+  /** Which samples are wanted; undefined where none were asked for. */
+  readonly samples: readonly number[] | undefined;
 }
 
 /** What rows are checked against. */
@@ -27,36 +32,29 @@ export interface RowLimits {
 }
 
 type NumericOption = Exclude<keyof SamplingOptions, 'stop'>;
-interface Range {
-  readonly fallback: number;
-  readonly expected: string;
-  readonly valid: (value: number) => boolean;
-}
-const whole = (least: number, most: number) => (value: number): boolean => Number.isSafeInteger(value) && value >= least && value <= most;
-
-const RANGES: Readonly<Record<NumericOption, Range>> = {
-  maxNewTokens: { fallback: 128, expected: 'a whole number of at least 1', valid: whole(1, 2 ** 31 - 1) },
-  temperature: { fallback: 0, expected: 'a number of at least 0', valid: (value) => value >= 0 && value <= 1e6 },
-  topP: { fallback: 1, expected: 'a number above 0 and at most 1', valid: (value) => value > 0 && value <= 1 },
-  topK: { fallback: 0, expected: 'a whole number of at least 0', valid: whole(0, 2 ** 31 - 1) },
-  minP: { fallback: 0, expected: 'a number from 0 to 1', valid: (value) => value >= 0 && value <= 1 },
-  repetitionPenalty: { fallback: 1, expected: 'a number above 0', valid: (value) => value > 0 && value <= 1e6 },
-  seed: { fallback: 0, expected: 'a whole number of at least 0', valid: whole(0, Number.MAX_SAFE_INTEGER) },
+/** What each may be, wherever it is said: in a row, an option or a flag. */
+export const SAMPLING_RANGES: Readonly<Record<NumericOption, NumberRange & { readonly fallback: number }>> = {
+  maxNewTokens: { ...wholeRange(1, 2 ** 31 - 1), fallback: 128 },
+  temperature: { least: 0, most: 1e6, fallback: 0 },
+  topP: { least: 0, above: true, most: 1, fallback: 1 },
+  topK: { ...wholeRange(0, 2 ** 31 - 1), fallback: 0 },
+  minP: { least: 0, most: 1, fallback: 0 },
+  repetitionPenalty: { least: 0, above: true, most: 1e6, fallback: 1 },
+  seed: { ...wholeRange(0), fallback: 0 },
+  samples: { ...SAMPLES, fallback: 1 },
 };
 
 /** The value of a sampling option, checked; the row's own, else the run's, else the default. @throws RowError */
 function setting(name: NumericOption, row: SamplingOptions, defaults: SamplingOptions): number {
-  const { fallback, expected, valid } = RANGES[name];
-  const value: unknown = row[name] ?? defaults[name] ?? fallback;
-  if (typeof value !== 'number' || !valid(value)) {
-    throw new RowError('invalid-parameter', `${name}: found ${found(value)}, expected ${expected}`);
-  }
+  const range = SAMPLING_RANGES[name];
+  const value: unknown = row[name] ?? defaults[name] ?? range.fallback;
+  if (!isWithin(value, range)) throw new RowError('invalid-parameter', `${name}: found ${found(value)}, expected ${rangeWords(range, value)}`);
   return value;
 }
 
 /** Checks the options of a whole run once. @throws RowError naming the option */
 export function checkSampling(options: SamplingOptions): void {
-  for (const name of Object.keys(RANGES) as NumericOption[]) setting(name, {}, options);
+  for (const name of Object.keys(SAMPLING_RANGES) as NumericOption[]) setting(name, {}, options);
   stopStrings(options.stop);
 }
 
@@ -64,6 +62,7 @@ export function checkSampling(options: SamplingOptions): void {
 export function prepareRow(row: Row, options: GenerateOptions, tokenizer: Tokenizer, limits: RowLimits): PreparedRow {
   const seed = setting('seed', row, options);
   const asked = setting('maxNewTokens', row, options);
+  const samples = row.samples ?? options.samples;
   const settled = {
     temperature: setting('temperature', row, options),
     topP: setting('topP', row, options),
@@ -73,6 +72,7 @@ export function prepareRow(row: Row, options: GenerateOptions, tokenizer: Tokeni
     // 53 bits folded into the generator's 32; small seeds stay what they are.
     seed: (seed ^ Math.floor(seed / 2 ** 32)) >>> 0,
     stop: stopStrings(row.stop ?? options.stop),
+    samples: samples === undefined ? undefined : wantedSamples(row.wantedSamples, setting('samples', row, options)),
   };
   const tokens = promptTokens(row, options, tokenizer, limits);
   // The last sampled token is never computed, so it needs no position.
@@ -83,20 +83,40 @@ export function prepareRow(row: Row, options: GenerateOptions, tokenizer: Tokeni
   return { ...settled, tokens, maxNewTokens: Math.min(asked, room) };
 }
 
+/** Distinct numbers below the count, in order. @throws RowError */
+function wantedSamples(wanted: unknown, count: number): readonly number[] {
+  if (wanted === undefined || wanted === null) return Array.from({ length: count }, (_, sample) => sample);
+  return readable(() => {
+    const given = Array.isArray(wanted) ? [...new Set(wanted as unknown[])] : [undefined];
+    if (given.every((sample): sample is number => isWithin(sample, wholeRange(0, count - 1)))) return given.toSorted((a, b) => a - b);
+    throw new RowError('invalid-parameter', `wantedSamples: found ${found(wanted)}, expected an array of whole numbers from 0 to ${count - 1}`);
+  });
+}
+
 function promptTokens(row: Row, options: GenerateOptions, tokenizer: Tokenizer, limits: RowLimits): readonly number[] {
   const field = promptField(row);
   const parseSpecial = options.escapeSpecialTokens !== true;
   if (field === 'tokens') return checkedTokens(row.tokens, limits.vocabularySize);
   let tokens: number[];
   if (field === 'messages') {
-    tokens = tokenizer.encodeChat(checkedMessages(row.messages), { parseSpecial });
+    const messages = checkedMessages(row.messages);
+    checkUnits(messages.reduce((sum, { content }) => sum + content.length, 0), limits);
+    tokens = tokenizer.encodeChat(messages, { parseSpecial });
   } else {
     const prompt: unknown = row.prompt;
     if (typeof prompt !== 'string') throw new RowError('invalid-row', `prompt: found ${found(prompt)}, expected a string`);
+    checkUnits(prompt.length, limits);
     tokens = tokenizer.encode(prompt, { parseSpecial });
   }
   if (tokens.length === 0) throw new RowError('empty-prompt', 'the prompt has no tokens, and the model has no begin token to start from');
   return checkedTokens(tokens, limits.vocabularySize);
+}
+
+/** Text far beyond the model's context is refused before it takes seconds to find out how far. @throws RowError */
+function checkUnits(units: number, { contextTokens }: RowLimits): void {
+  const most = 2 ** 20 + ROW_LIMITS.textUnitsPerContextToken * contextTokens;
+  if (units <= most) return;
+  throw new RowError('too-long', `the prompt has ${units} UTF-16 units, the model's context holds ${contextTokens} tokens: expected at most ${most} units`);
 }
 
 /** A copy that nobody can change any more: a row waits for its turn, and its giver may fill the same array again. @throws RowError */

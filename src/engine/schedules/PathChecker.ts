@@ -1,11 +1,20 @@
 import { ScheduleError } from '../../errors/ScheduleError.js';
 import type { AdmittedRow } from './Schedule.js';
-import { layerBounds, squareTokens, type Grid, type LayerBounds, type RowId, type RowRange, type Square } from './Square.js';
+import { layerBounds, squareTokens, type Grid, type HeadMode, type LayerBounds, type RowId, type RowRange, type Square } from './Square.js';
+
+/** A row as it is judged. */
+export interface JudgedRow extends AdmittedRow {
+  /** Tokens of the prompt, from the first, that others have computed: its path begins behind them. Default 0. */
+  readonly sharedTokens?: number;
+  /** Nothing is sampled or scored: the row's keys and values are for others. Default false. */
+  readonly prefix?: boolean;
+}
 
 interface RowPath {
   readonly promptTokens: number;
   readonly positions: number;
-  readonly scored: boolean;
+  /** What the head does with the row's tokens, where it is the same for all of them. */
+  readonly mode: HeadMode | undefined;
   /** For each layer of the grid, positions that have been computed (or issued to be): all below this one. */
   readonly done: Int32Array;
   /** Where the row's squares are, once it has any. */
@@ -37,9 +46,9 @@ export class PathChecker {
     this.bounds = layerBounds(grid);
   }
 
-  admit({ row, promptTokens, newTokens }: AdmittedRow): void {
+  admit({ row, promptTokens, newTokens, sharedTokens = 0, prefix = false }: JudgedRow): void {
     if (this.rows.has(row)) throw new ScheduleError('complete', `row ${row} was admitted twice`);
-    this.rows.set(row, { promptTokens, positions: promptTokens + newTokens - 1, scored: newTokens === 0, done: new Int32Array(this.grid.layers), slot: undefined });
+    this.rows.set(row, { promptTokens, positions: promptTokens + newTokens - 1, mode: prefix ? 'none' : newTokens === 0 ? 'score' : undefined, done: new Int32Array(this.grid.layers).fill(sharedTokens), slot: undefined });
   }
 
   /** @throws ScheduleError naming the constraint that the square breaks; nothing of it then counts as done. */
@@ -144,7 +153,7 @@ export class PathChecker {
         throw new ScheduleError('left-neighbour', `${where()}: the token at ${end - 1} is sampled only after position ${end - 2} has passed the last layer`);
       }
     }
-    const head = path.scored ? 'score' : end >= path.promptTokens ? 'sample' : 'none';
+    const head = path.mode ?? (end >= path.promptTokens ? 'sample' : 'none');
     if (range.head !== head) throw new ScheduleError('complete', `${where()}: the head's mode is "${range.head}", expected "${head}"`);
   }
 }

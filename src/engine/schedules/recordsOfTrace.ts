@@ -1,7 +1,7 @@
 import type { TraceEvent } from '../../RunStats.js';
 import type { PathRecord } from './PathRecord.js';
 import type { TierUsage } from './PathRules.js';
-import type { AdmittedRow } from './Schedule.js';
+import type { JudgedRow } from './PathChecker.js';
 import type { HeadMode, RowId, RowRange } from './Square.js';
 
 /** A trace in the words of `validatePath`: what was done, and what was in use of each tier. */
@@ -16,7 +16,7 @@ export interface TracedPath {
  * @param events of one run
  * @param rows the rows of the run, in order of admission: a trace does not say how long their prompts are
  */
-export function recordsOfTrace(events: Iterable<TraceEvent>, rows: readonly AdmittedRow[]): TracedPath {
+export function recordsOfTrace(events: Iterable<TraceEvent>, rows: readonly JudgedRow[]): TracedPath {
   const byId = new Map(rows.map((row) => [row.row, row]));
   const path: TracedPath = { records: [], usage: [] };
   // Squares of one batch share their rows, as they did in the run.
@@ -40,7 +40,7 @@ export function recordsOfTrace(events: Iterable<TraceEvent>, rows: readonly Admi
   return path;
 }
 
-function rangesOf(list: unknown, rows: ReadonlyMap<RowId, AdmittedRow>): RowRange[] {
+function rangesOf(list: unknown, rows: ReadonlyMap<RowId, JudgedRow>): RowRange[] {
   if (!Array.isArray(list)) return [];
   return list.map((entry: unknown) => {
     const [row = NaN, firstPosition = NaN, tokens = NaN] = Array.isArray(entry) ? entry.map(Number) : [];
@@ -48,7 +48,8 @@ function rangesOf(list: unknown, rows: ReadonlyMap<RowId, AdmittedRow>): RowRang
   });
 }
 
-function headOf(row: AdmittedRow | undefined, end: number): HeadMode {
+function headOf(row: JudgedRow | undefined, end: number): HeadMode {
+  if (row?.prefix === true) return 'none';
   if (row?.newTokens === 0) return 'score';
   return end >= (row?.promptTokens ?? Infinity) ? 'sample' : 'none';
 }

@@ -2,11 +2,10 @@ import { ScheduleError } from '../../errors/ScheduleError.js';
 import { checkCapacity } from './checkCapacity.js';
 import { checkComputeParts } from './checkComputeParts.js';
 import { checkMoves } from './checkMoves.js';
-import { PathChecker } from './PathChecker.js';
+import { PathChecker, type JudgedRow } from './PathChecker.js';
 import { isMove, PathMoves } from './PathMoves.js';
 import { keyOf, whereIs, type ComputeSpan, type PathRecord } from './PathRecord.js';
 import type { PathRules } from './PathRules.js';
-import type { AdmittedRow } from './Schedule.js';
 import { layerBounds, type Grid, type RowId } from './Square.js';
 
 /**
@@ -23,7 +22,7 @@ import { layerBounds, type Grid, type RowId } from './Square.js';
  */
 export function validatePath(
   grid: Grid,
-  rows: readonly AdmittedRow[],
+  rows: readonly JudgedRow[],
   records: readonly PathRecord[],
   endedEarly: ReadonlySet<RowId> = new Set(),
   rules: PathRules = {},
@@ -56,7 +55,7 @@ function spansOf(records: readonly PathRecord[], moves: PathMoves): ComputeSpan[
   return [...spans.values()].sort((a, b) => a.start - b.start || a.square.pass - b.square.pass || a.square.layer - b.square.layer);
 }
 
-function checkOrder(grid: Grid, rows: readonly AdmittedRow[], spans: readonly ComputeSpan[], endedEarly: ReadonlySet<RowId>): void {
+function checkOrder(grid: Grid, rows: readonly JudgedRow[], spans: readonly ComputeSpan[], endedEarly: ReadonlySet<RowId>): void {
   const checker = new PathChecker(grid);
   for (const row of rows) checker.admit(row);
   const ends = new Map<string, number>();

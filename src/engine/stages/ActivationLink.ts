@@ -1,3 +1,5 @@
+import { found } from '../../arguments/found.js';
+import { isWithin, rangeWords, wholeRange } from '../../arguments/NumberRange.js';
 import { PeerError } from '../../errors/PeerError.js';
 import type { StageMessage } from './StageMessage.js';
 
@@ -7,6 +9,9 @@ import type { StageMessage } from './StageMessage.js';
  * iterating calls `return`, and the sender learns that nobody listens any more.
  */
 export type ActivationSource = AsyncIterable<StageMessage>;
+
+/** Batches whose hidden states may wait in a link. */
+const CAPACITY = wholeRange(1);
 
 /** Where an engine's output goes: the other end of an `ActivationSource`. Messages arrive in the order in which they were sent, each once. */
 export interface ActivationSink {
@@ -32,7 +37,7 @@ export interface ActivationLink {
  * @param capacity hidden states of batches that may wait in it. Default 2
  */
 export function activationLink({ capacity = 2 }: { readonly capacity?: number } = {}): ActivationLink {
-  if (!Number.isSafeInteger(capacity) || capacity < 1) throw new RangeError(`capacity: found ${capacity}, expected a whole number of at least 1`);
+  if (!isWithin(capacity, CAPACITY)) throw new RangeError(`capacity: found ${found(capacity)}, expected ${rangeWords(CAPACITY, capacity)}`);
   const queue: { readonly message: StageMessage; readonly accept: () => void; readonly refuse: (error: Error) => void }[] = [];
   let waiting = 0;
   let closed = false;

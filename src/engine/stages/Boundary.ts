@@ -2,6 +2,7 @@ import { PeerError } from '../../errors/PeerError.js';
 import type { DevicePeers, Received } from '../execution/Device.js';
 import type { Task } from '../execution/Task.js';
 import type { Square } from '../schedules/Square.js';
+import { checkMessage } from './checkMessage.js';
 import type { ActivationSink, ActivationSource } from './ActivationLink.js';
 import { SampledTokens } from './SampledTokens.js';
 import type { HiddenMessage, StageMessage } from './StageMessage.js';
@@ -120,8 +121,9 @@ export class Boundary implements DevicePeers {
           return;
         }
         if (this.closed) continue;
-        if (step.value.kind === 'hidden') this.arrive(step.value);
-        else this.events.onMessage(step.value);
+        const message = checkMessage(step.value);
+        if (message.kind === 'hidden') this.arrive(message);
+        else this.events.onMessage(message);
       }
     } catch (error) {
       this.sourceEnded = true;

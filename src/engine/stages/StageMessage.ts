@@ -9,8 +9,10 @@ import type { RowId, RowRange } from '../schedules/Square.js';
  */
 export interface BeginMessage {
   readonly kind: 'begin';
-  /** Of the whole model. */
-  readonly model: { readonly layers: number; readonly hiddenSize: number; readonly vocabularySize: number; readonly family: string };
+  /** Of the whole model; `contents`: of what is in its files (`ResultIdentity.model`). */
+  readonly model: {
+    readonly layers: number; readonly hiddenSize: number; readonly vocabularySize: number; readonly family: string; readonly contents: string;
+  };
   /** The layer that the next engine has to begin with; `model.layers` once they are complete. */
   readonly nextLayer: number;
   /** The shape of the first engine's slots; the others must have been opened with no smaller one. */

@@ -20,7 +20,9 @@ export function joined(begin: BeginMessage, { model, layers, grid, cache, pages 
   const refuse = (what: string, found: unknown, expected: unknown): never => {
     throw new PeerError(`${what}: found ${JSON.stringify(found)}, expected ${JSON.stringify(expected)} as in the engine of layers ${layers.first} to ${layers.first + layers.count - 1}`);
   };
-  for (const key of ['family', 'layers', 'hiddenSize', 'vocabularySize'] as const) if (begin.model[key] !== model[key]) refuse(`model ${key}`, begin.model[key], model[key]);
+  for (const key of ['family', 'layers', 'hiddenSize', 'vocabularySize', 'contents'] as const) {
+    if (begin.model[key] !== model[key]) refuse(`model ${key}`, begin.model[key], model[key]);
+  }
   for (const key of ['pageTokens', 'diskShare', 'mostDiskPages'] as const) if (begin.cache[key] !== cache[key]) refuse(`cache ${key}`, begin.cache[key], cache[key]);
   // Each counts a row's pages on every tier: a row must take the same of them everywhere. What fits on one engine's GPU need not fit on another's.
   const [gpuShare, ownShare] = [begin.cache.gpuShare ?? 0, cache.gpuShare ?? 0];

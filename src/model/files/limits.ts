@@ -15,14 +15,69 @@ export const HEADER_LIMITS = {
   arrayDepth: 4,
   /** Bytes of one string in GGUF metadata. */
   stringBytes: 64 * 2 ** 20,
-  /** The header of a safetensors file; the format's own bound. */
+  /** Bytes of the header of a safetensors file; the format's own bound. */
   safetensorsHeaderBytes: 100_000_000,
-  /** tokenizer.json, tokenizer_config.json and the like. */
+  /** Bytes of tokenizer.json, tokenizer_config.json and the index of weights. */
   tokenizerJsonBytes: 64 * 2 ** 20,
-  /** config.json, generation_config.json, a chat template. */
+  /** Bytes of config.json, generation_config.json, or a file with a chat template. */
   configJsonBytes: 4 * 2 ** 20,
-  /** What the values of one JSON file may take in memory, roughly. */
+  /** Bytes that the values of one JSON file may take in memory, roughly. */
   jsonMemoryBytes: 192 * 2 ** 20,
-  /** What the values of one header may take in memory, roughly. */
+  /** Bytes that the values of one GGUF or safetensors header may take in memory, roughly; and 1 MiB and 16 times the file at most. */
   memoryBytes: 512 * 2 ** 20,
+} as const;
+
+/** Bounds on what a tokenizer is made of: vocabulary, patterns, templates. A unit is one of UTF-16. */
+export const TOKENIZER_LIMITS = {
+  /** The largest token id. */
+  tokenId: 2 ** 22 - 1,
+  /** Units of one token; the longest known have some hundreds. */
+  tokenUnits: 65_536,
+  /** Units of all added tokens together; the most known, some 65,000 tokens of speech, have under a million. */
+  addedTokenUnits: 2 ** 22,
+  /** Units of all pieces of a unigram vocabulary together; the largest known have some two million. */
+  unigramUnits: 2 ** 23,
+  /** Merges of a BPE; the largest known have 515,000. */
+  merges: 2 ** 21,
+  /** Units of one pattern, literal or regular expression. */
+  patternUnits: 10_000,
+  /** Units of what stands in for a match, or is put before a text or a character. */
+  replacementUnits: 64,
+  /** Steps of a normalizer, a pre-tokenizer or a decoder; real ones have up to eight. */
+  steps: 64,
+  /** Sequences inside sequences inside … of such steps. */
+  nesting: 16,
+  /** Tokens that a post-processor puts round a text. */
+  surroundingTokens: 64,
+  /** Units of a chat template; the largest known have some ten thousands. */
+  templateUnits: 2 ** 18,
+} as const;
+
+/** Bounds on what a row, and what a tokenizer or template makes of it, may take. Who exceeds one becomes a row with an error. */
+export const ROW_LIMITS = {
+  /** Bytes of a line of input. */
+  lineBytes: 64 * 2 ** 20,
+  /** Units of a row's text for each token that the model's context holds; 1 Mi units are always read. */
+  textUnitsPerContextToken: 64,
+  /** Milliseconds that a model's own patterns or its template may work on a row. Real ones take well under one. */
+  milliseconds: 2_000,
+  /** Microseconds more for each unit of the row. Known tokenizers take one or two, on a machine that does nothing else. */
+  microsecondsPerUnit: 20,
+  /** Times that a step may make a text longer. The most of any known, NFKD, is 18. */
+  growth: 64,
+  /** Units that a step may add to a text, beyond 4 times its length. */
+  growthUnits: 2 ** 22,
+  /** Units of the text of an answer: so many, and more for each token. */
+  /** Units of the text of an answer, before those for its tokens. */
+  answerUnits: 2 ** 20,
+  /** Units of the text of an answer for each of its tokens. */
+  answerUnitsPerToken: 256,
+  /** Steps of a chat template, before those for its messages. */
+  templateSteps: 500_000,
+  /** Steps of a chat template for each message; the largest real ones take some hundreds. */
+  templateStepsPerMessage: 20_000,
+  /** Units of a text, or members of a list, that a template makes, beyond 8 times the messages' own. */
+  templateTextUnits: 1_000_000,
+  /** Numbers of a template's `range`. */
+  templateRange: 100_000,
 } as const;

@@ -2,15 +2,18 @@ import { isUtf8 } from 'node:buffer';
 import { isObject } from '../../arguments/isObject.js';
 import { ModelFileError } from '../../errors/ModelFileError.js';
 import { formatBytes } from '../../units.js';
+import { describeValue } from './describeValue.js';
+import type { JsonObject } from './Fields.js';
 import { HEADER_LIMITS } from './limits.js';
 import { ModelFile } from './ModelFile.js';
 
 const [COMMA, COLON, BRACKET, BRACE] = [0x2c, 0x3a, 0x5b, 0x7b];
 
-/** A JSON object as parsed. Keys are its own, `__proto__` included: JSON.parse defines them and assigns none, so nothing is inherited. */
-export type JsonObject = Readonly<Record<string, unknown>>;
-
-/** Reads a JSON file whose outermost value is an object. @throws ModelFileError for anything else, and for more than `maxBytes` */
+/**
+ * Reads a JSON file whose outermost value is an object. Keys are its own, `__proto__` included: JSON.parse defines them and assigns none, so
+ * nothing is inherited. Of a key that is there twice the last counts, as in Python, with which models' files are written and read.
+ * @throws ModelFileError for anything else, and for more than `maxBytes`
+ */
 export async function readJsonObject(path: string, maxBytes: number): Promise<JsonObject> {
   const text = await readText(path, maxBytes, checkJsonMemory);
   let value: unknown;
@@ -21,7 +24,7 @@ export async function readJsonObject(path: string, maxBytes: number): Promise<Js
       cause: error,
     });
   }
-  if (!isObject(value)) throw new ModelFileError(path, 'file', `JSON that is ${describeJson(value)}`, 'a JSON object');
+  if (!isObject(value)) throw new ModelFileError(path, 'file', `JSON that is ${describeValue(value)}`, 'a JSON object');
   return value;
 }
 
@@ -37,13 +40,6 @@ export async function readText(path: string, maxBytes: number, check?: (path: st
   check?.(path, bytes);
   const hasMark = bytes.length >= 3 && bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
   return bytes.toString('utf8', hasMark ? 3 : 0);
-}
-
-/** A JSON value in words, for error messages. */
-export function describeJson(value: unknown): string {
-  if (value === null) return 'null';
-  if (Array.isArray(value)) return `an array of ${value.length}`;
-  return typeof value === 'object' ? 'an object' : `the ${typeof value} ${JSON.stringify(value).slice(0, 80)}`;
 }
 
 /**

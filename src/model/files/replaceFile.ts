@@ -1,13 +1,29 @@
-import { randomBytes } from 'node:crypto';
-import { open, rename, rm } from 'node:fs/promises';
+import { open, realpath, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { removeLeftovers, temporaryPath } from './temporaryFiles.js';
 
 /**
- * Puts a file in place as a whole: a reader, or whoever comes after a crash, sees the old content or the new, never a part. The folder has to be there.
+ * Puts a file in place as a whole: a reader, or whoever comes after a crash, sees the old content or the new, never a part. The folder has to be there. A link
+ * stays a link.
  * @throws the file system's errors
  */
 export async function replaceFile(path: string, content: string): Promise<void> {
-  const temporary = `${path}.${process.pid}-${randomBytes(4).toString('hex')}.tmp`;
+  const place = await realpath(path).catch(() => path);
+  removeLeftovers(place);
+  await withTemporary(place, content, async (temporary) => {
+    await rename(temporary, place);
+    await syncFolder(place);
+  });
+}
+
+/** Writes as `replaceFile` does, and takes it back: what would fail then fails now. @throws the file system's errors */
+export async function probeFile(path: string, content: string): Promise<void> {
+  const place = await realpath(path).catch(() => path);
+  await withTemporary(place, content, (temporary) => rm(temporary));
+}
+
+async function withTemporary(place: string, content: string, use: (temporary: string) => Promise<void>): Promise<void> {
+  const temporary = temporaryPath(place);
   try {
     const handle = await open(temporary, 'wx');
     try {
@@ -16,8 +32,7 @@ export async function replaceFile(path: string, content: string): Promise<void> 
     } finally {
       await handle.close();
     }
-    await rename(temporary, path);
-    await syncFolder(path);
+    await use(temporary);
   } catch (error) {
     await rm(temporary, { force: true });
     throw error;

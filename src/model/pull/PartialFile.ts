@@ -1,9 +1,7 @@
-import { createHash, randomUUID } from 'node:crypto';
-import { mkdir, open, readdir, rename, rm, stat, unlink, type FileHandle } from 'node:fs/promises';
-import { basename, dirname, join } from 'node:path';
-
-/** A temporary file that nobody wrote to for this long belongs to a process that is gone. */
-const ABANDONED_SECONDS = 24 * 3600;
+import { createHash } from 'node:crypto';
+import { mkdir, open, rename, rm, stat, unlink, type FileHandle } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { leftoversOf, removeLeftovers, temporaryPath } from '../files/temporaryFiles.js';
 
 /**
  * A file that is being fetched, under a name of its own until it is complete and its hash is right. Any number of processes
@@ -17,16 +15,17 @@ export class PartialFile implements AsyncDisposable {
     readonly target: string,
     readonly path: string,
     private readonly file: FileHandle,
+    private readonly maximumBytes: number,
   ) {}
 
-  /** Takes over what an interrupted download left (one process gets it, the others begin anew). */
+  /** Takes over what an interrupted download left, or one whose process was killed (one process gets it, the others begin anew). */
   static async open(target: string, maximumBytes: number): Promise<PartialFile> {
     await mkdir(dirname(target), { recursive: true });
-    await removeAbandoned(target);
-    const path = `${target}.${randomUUID()}.tmp`;
+    for (const file of leftoversOf(target)) await rename(file, leftover(target)).catch(ignoreMissing);
+    const path = temporaryPath(target);
     await rename(leftover(target), path).catch(ignoreMissing);
     const file = await open(path, 'a+', 0o644);
-    const partial = new PartialFile(target, path, file);
+    const partial = new PartialFile(target, path, file, maximumBytes);
     try {
       const { size } = await file.stat();
       if (size >= maximumBytes) await file.truncate(0);
@@ -65,13 +64,21 @@ export class PartialFile implements AsyncDisposable {
   async commit(): Promise<void> {
     await this.file.sync();
     await rename(this.path, this.target);
+    // What another attempt has left is of no use any more.
+    await rm(leftover(this.target), { force: true });
   }
 
-  /** Keeps what is there for the next attempt, unless it was committed or is empty. */
+  /** Keeps what is there for the next attempt, unless it is empty, or the file has been committed, here or by another process. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.file.close();
-    if (this.#bytes > 0) await rename(this.path, leftover(this.target)).catch(ignoreMissing);
-    else await unlink(this.path).catch(ignoreMissing);
+    if (this.#bytes === 0) {
+      await unlink(this.path).catch(ignoreMissing);
+      return;
+    }
+    await rename(this.path, leftover(this.target)).catch(ignoreMissing);
+    // In this order: whoever commits between the two removes it.
+    const { size } = await stat(this.target).catch(() => ({ size: -1 }));
+    if (size === this.maximumBytes) await rm(leftover(this.target), { force: true });
   }
 
   async #hashExisting(): Promise<void> {
@@ -89,14 +96,23 @@ function leftover(target: string): string {
   return `${target}.partial`;
 }
 
-async function removeAbandoned(target: string): Promise<void> {
-  const folder = dirname(target);
-  for (const name of await readdir(folder)) {
-    if (!name.startsWith(`${basename(target)}.`) || !(name.endsWith('.tmp') || name.endsWith('.work'))) continue;
-    const path = join(folder, name);
-    const age = Date.now() - (await stat(path).then(({ mtimeMs }) => mtimeMs, () => Date.now()));
-    if (age > ABANDONED_SECONDS * 1000) await rm(path, { recursive: true, force: true });
-  }
+/** Removes what other downloads of a file have left that is there. */
+export async function removeParts(target: string): Promise<void> {
+  removeLeftovers(target);
+  removeLeftovers(workPath(target));
+  await rm(leftover(target), { force: true });
+}
+
+/** Where a download keeps what it needs beside the file: a folder whose name says whose it is. */
+export async function makeWorkFolder(target: string): Promise<string> {
+  removeLeftovers(workPath(target));
+  const folder = temporaryPath(workPath(target));
+  await mkdir(folder);
+  return folder;
+}
+
+function workPath(target: string): string {
+  return `${target}.work`;
 }
 
 function ignoreMissing(error: unknown): void {

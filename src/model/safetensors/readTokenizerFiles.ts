@@ -1,10 +1,10 @@
 import { join } from 'node:path';
 import { isObject } from '../../arguments/isObject.js';
-import { ModelFileError } from '../../errors/ModelFileError.js';
 import type { TokenizerSource } from '../ModelSource.js';
+import { describeValue } from '../files/describeValue.js';
+import { Fields, type JsonObject } from '../files/Fields.js';
 import { HEADER_LIMITS } from '../files/limits.js';
-import { describeJson, readJsonObject, readText } from '../files/readJson.js';
-import type { JsonObject } from '../files/readJson.js';
+import { readJsonObject, readText } from '../files/readJson.js';
 
 /**
  * Reads what a folder says about its tokenizer: tokenizer.json, tokenizer_config.json, the chat template in either of its files of its own,
@@ -46,18 +46,18 @@ async function readChatTemplate(folder: string, present: ReadonlySet<string>): P
   if (!present.has('chat_template.json')) return undefined;
   const path = join(folder, 'chat_template.json');
   const { chat_template: template } = await readJsonObject(path, HEADER_LIMITS.configJsonBytes);
-  if (typeof template !== 'string') throw new ModelFileError(path, 'chat_template', describeJson(template), 'a string');
-  return template;
+  return new Fields(path).string('chat_template', template);
 }
 
 /** `eos_token_id`: absent, null, an id or a list of ids. Models made of several keep theirs under `text_config`. */
 function endTokensOf(path: string, config: JsonObject): number[] {
   const text = config['text_config'];
   const value = config['eos_token_id'] ?? (isObject(text) ? text['eos_token_id'] : undefined) ?? [];
+  const fields: Fields = new Fields(path);
   const ids: readonly unknown[] = Array.isArray(value) ? value : [value];
   return ids.map((id) => {
     if (typeof id !== 'number' || !Number.isInteger(id) || id < 0 || id >= 2 ** 31) {
-      throw new ModelFileError(path, 'eos_token_id', describeJson(id), 'a token id or a list of them');
+      fields.refuse('eos_token_id', describeValue(id), 'a token id or a list of them');
     }
     return id;
   });

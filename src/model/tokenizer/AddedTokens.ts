@@ -1,3 +1,5 @@
+import { Trie } from './Trie.js';
+
 /** A token that is matched in the text as it stands, before any pre-tokenizer. */
 export interface AddedToken {
   readonly id: number;
@@ -16,55 +18,98 @@ export interface AddedToken {
 /** A stretch of text: a token that was matched, or text between tokens. */
 export type Section = { readonly token: AddedToken } | { readonly text: string; readonly start: number };
 
-interface Node {
-  readonly children: Map<number, Node>;
-  token: AddedToken | undefined;
+interface Entry {
+  readonly token: AddedToken;
+  readonly content: string;
 }
 
-/** Finds added tokens in text: the leftmost match first, the longest of those that begin at one place. */
+/**
+ * Finds added tokens in text: the leftmost match first, the longest of those that begin at one place. An automaton (Aho and Corasick's,
+ * of the tokens written backwards) goes through the text once from its end, and knows at each unit the longest token that begins there:
+ * time in proportion to the text, however long the tokens are.
+ */
 export class AddedTokens {
-  readonly #root: Node = { children: new Map(), token: undefined };
-  /** Which UTF-16 units begin a token: most text is passed over by one look-up a unit. */
-  readonly #begins = new Uint8Array(65_536);
-  readonly size: number;
+  readonly #trie: Trie;
+  /** Where to go on from a node that has no child for a unit: the node of the longest beginning of what is left. */
+  readonly #fallback: Int32Array;
+  /** The longest token that is complete at a node, as an index of `#entries`; -1 if none is. */
+  readonly #longest: Int32Array;
+  readonly #entries: readonly Entry[];
+  /** Which UTF-16 units end a token: most text is passed over by one look-up a unit. */
+  readonly #ends = new Uint8Array(65_536);
 
-  /** @param contentOf what stands in the text for a token, if not its own content (normalized tokens) */
+  /** @param contentOf what stands in the text for a token, if not its own content (normalized tokens); the first of equal ones is found */
   constructor(tokens: readonly AddedToken[], contentOf: (token: AddedToken) => string = (token) => token.content) {
-    let size = 0;
-    for (const token of tokens) {
-      const content = contentOf(token);
-      if (content === '') continue;
-      size++;
-      let node = this.#root;
-      for (let i = 0; i < content.length; i++) {
-        const unit = content.charCodeAt(i);
-        let child = node.children.get(unit);
-        if (child === undefined) node.children.set(unit, (child = { children: new Map(), token: undefined }));
-        node = child;
+    this.#entries = tokens.map((token) => ({ token, content: contentOf(token) })).filter(({ content }) => content !== '');
+    const units = this.#entries.reduce((sum, { content }) => sum + content.length, 0);
+    this.#trie = new Trie(units);
+    this.#fallback = new Int32Array(units + 1);
+    this.#longest = new Int32Array(units + 1).fill(-1);
+    this.#build();
+  }
+
+  get size(): number {
+    return this.#entries.length;
+  }
+
+  get tokens(): readonly AddedToken[] {
+    return this.#entries.map(({ token }) => token);
+  }
+
+  /** Node by node of one depth, since a node falls back to one that is less deep. */
+  #build(): void {
+    const nodeOf = new Int32Array(this.#entries.length);
+    let growing = this.#entries.map((_, index) => index);
+    for (let depth = 0; growing.length > 0; depth++) {
+      const still: number[] = [];
+      for (const index of growing) {
+        const { content } = this.#entries[index] ?? { content: '' };
+        const unit = content.charCodeAt(content.length - 1 - depth);
+        const parent = nodeOf[index] ?? 0;
+        if (depth === 0) this.#ends[unit] = 1;
+        const known = this.#trie.nodes;
+        const node = this.#trie.grow(parent, unit);
+        nodeOf[index] = node;
+        if (node === known) {
+          const fallback = depth === 0 ? 0 : this.#step(this.#fallback[parent] ?? 0, unit);
+          this.#fallback[node] = fallback;
+          this.#longest[node] = this.#longest[fallback] ?? -1;
+        }
+        if (depth + 1 < content.length) still.push(index);
       }
-      node.token ??= token;
-      this.#begins[content.charCodeAt(0)] = 1;
+      for (const index of growing) {
+        // Only now: tokens of this length that come first in the list go before others of the same text.
+        const { content } = this.#entries[index] ?? { content: '' };
+        const node = nodeOf[index] ?? 0;
+        const before = this.#entries[this.#longest[node] ?? -1];
+        if (content.length === depth + 1 && (before?.content.length ?? 0) < content.length) this.#longest[node] = index;
+      }
+      growing = still;
     }
-    this.size = size;
+  }
+
+  /** The node of the longest beginning of a token (backwards) that ends with `unit`, read behind `node`. */
+  #step(node: number, unit: number): number {
+    for (let at = node; ; at = this.#fallback[at] ?? 0) {
+      const next = this.#trie.child(at, unit);
+      if (next >= 0) return next;
+      if (at === 0) return 0;
+    }
   }
 
   /** @param accept tokens it refuses stay text, and so does what they cover */
   split(text: string, accept: (token: AddedToken) => boolean): Section[] {
+    const [starts, found] = this.#matches(text);
     const sections: Section[] = [];
     let done = 0;
-    for (let at = 0; at < text.length; ) {
-      if (this.#begins[text.charCodeAt(at)] === 0) {
-        at++;
-        continue;
-      }
-      const found = this.#longestAt(text, at);
-      if (found === undefined) {
-        at++;
-        continue;
-      }
-      let start = at;
-      let { end } = found;
-      const { token } = found;
+    let at = 0;
+    // From the back of the lists, which is the front of the text.
+    for (let i = starts.length - 1; i >= 0; i--) {
+      let start = starts[i] ?? 0;
+      const entry = this.#entries[found[i] ?? -1];
+      if (start < at || entry === undefined) continue;
+      const { token, content } = entry;
+      let end = start + content.length;
       at = end;
       if (!accept(token) || (token.singleWord && (endsInWord(text, start) || beginsWithWord(text, end)))) continue;
       if (token.stripLeft) while (start > done && isBlank(text, start - 1)) start--;
@@ -78,15 +123,21 @@ export class AddedTokens {
     return sections;
   }
 
-  #longestAt(text: string, start: number): { token: AddedToken; end: number } | undefined {
-    let best: { token: AddedToken; end: number } | undefined;
-    let node: Node | undefined = this.#root;
-    for (let at = start; at < text.length; ) {
-      node = node.children.get(text.charCodeAt(at++));
-      if (node === undefined) break;
-      if (node.token !== undefined) best = { token: node.token, end: at };
+  /** Where tokens begin, the last place first, and which is the longest there. */
+  #matches(text: string): [starts: number[], entries: number[]] {
+    const starts: number[] = [];
+    const entries: number[] = [];
+    let node = 0;
+    for (let at = text.length - 1; at >= 0; at--) {
+      const unit = text.charCodeAt(at);
+      if (node === 0 && this.#ends[unit] === 0) continue;
+      node = this.#step(node, unit);
+      const longest = this.#longest[node] ?? -1;
+      if (longest < 0) continue;
+      starts.push(at);
+      entries.push(longest);
     }
-    return best;
+    return [starts, entries];
   }
 }
 

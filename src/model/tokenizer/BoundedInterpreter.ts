@@ -1,10 +1,6 @@
+import { ROW_LIMITS } from '../files/limits.js';
 import { Interpreter, type JinjaEnvironment as Environment, type JinjaNode as Node, type JinjaValue as Value } from './jinja.js';
 
-/** Evaluations that a template may take, and more for each message. The largest real templates take some hundreds for a message. */
-const STEPS = 500_000;
-const STEPS_PER_MESSAGE = 20_000;
-/** The longest text that a template may make beyond a multiple of the messages' own. */
-const LONGEST_TEXT = 1_000_000;
 /** All text made in one rendering, in multiples of the longest; loops that append to a text make it again and again. */
 const TOTAL_TEXTS = 64;
 
@@ -27,8 +23,8 @@ export class BoundedInterpreter extends Interpreter {
   /** @param size of the messages' text, in UTF-16 units */
   constructor(environment: Environment, messages: number, size: number) {
     super(environment);
-    this.#steps = STEPS + STEPS_PER_MESSAGE * messages;
-    this.#longest = LONGEST_TEXT + 8 * size;
+    this.#steps = ROW_LIMITS.templateSteps + ROW_LIMITS.templateStepsPerMessage * messages;
+    this.#longest = ROW_LIMITS.templateTextUnits + 8 * size;
     this.#total = TOTAL_TEXTS * this.#longest;
   }
 

@@ -5,8 +5,8 @@ import type { TokenModel } from './TokenModel.js';
 export interface BpeOptions {
   /** Token to id. */
   readonly vocabulary: ReadonlyMap<string, number>;
-  /** Pairs of tokens, the first merges first. Each pair and its concatenation must be in the vocabulary: see `mergesOf`. */
-  readonly merges: readonly (readonly [left: number, right: number, merged: number])[];
+  /** Three ids a merge, left, right and what comes of them, the first merges first: see `readMerges`. */
+  readonly merges: Int32Array;
   readonly unknownToken?: number | undefined;
   /** Neighbouring unknown characters become one unknown token. */
   readonly fuseUnknown: boolean;
@@ -29,12 +29,10 @@ export class BpeModel implements TokenModel, Merger {
 
   constructor(options: BpeOptions) {
     this.#options = options;
-    this.#ranks = new PairTable(options.merges.length);
-    this.#merged = new Int32Array(options.merges.length);
-    options.merges.forEach(([left, right, merged], rank) => {
-      this.#ranks.set(left, right, rank);
-      this.#merged[rank] = merged;
-    });
+    const { merges } = options;
+    this.#ranks = new PairTable(merges.length / 3);
+    this.#merged = merges.filter((_, at) => at % 3 === 2);
+    for (let rank = 0; rank < this.#merged.length; rank++) this.#ranks.set(merges[3 * rank] ?? 0, merges[3 * rank + 1] ?? 0, rank);
   }
 
   encode(piece: string, out: number[]): void {

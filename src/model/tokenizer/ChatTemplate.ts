@@ -1,48 +1,68 @@
 import { RowError } from '../../errors/RowError.js';
 import { SpillwayError } from '../../errors/SpillwayError.js';
+import { TOKENIZER_LIMITS } from '../files/limits.js';
 import type { ChatMessage } from '../Tokenizer.js';
 import { BoundedInterpreter } from './BoundedInterpreter.js';
+import type { Guard } from './Guard.js';
 import { Environment, Template, type JinjaNode } from './jinja.js';
 import { registerGlobals } from './templateGlobals.js';
-import { Watchdog } from './Watchdog.js';
 
-const LONGEST_TEMPLATE = 1_000_000;
+/** UTF-16 units whose time a message has on top of its own: templates do some things once a message. */
+const UNITS_PER_MESSAGE = 100;
 
 /** A model's chat template (Jinja), rendered within bounds: a template comes with the model's file and is not trusted. */
 export class ChatTemplate {
   readonly #source: string;
   readonly #variables: Readonly<Record<string, string>>;
-  #parsed: JinjaNode | undefined;
-  readonly #watchdog = new Watchdog();
+  readonly #guard: Guard;
+  /** How parsing went, once it has been tried. */
+  #parsed: { readonly program: JinjaNode } | { readonly failure: unknown } | undefined;
 
   /** @param variables texts that the template may use, such as `bos_token` and `eos_token` */
-  constructor(source: string, variables: Readonly<Record<string, string>>) {
+  constructor(source: string, variables: Readonly<Record<string, string>>, guard: Guard) {
     this.#source = source;
     this.#variables = variables;
+    this.#guard = guard;
   }
 
-  /** @throws RowError 'chat-template' if the template cannot be parsed, refuses the messages, or does not come to an end */
+  /** @throws RowError 'chat-template' if the template cannot be parsed, refuses the messages, or goes beyond a limit */
   render(messages: readonly ChatMessage[]): string {
+    this.#guard.field = 'chat_template';
     try {
-      const program = (this.#parsed ??= parse(this.#source));
+      const program = this.#program();
       const environment = new Environment();
       registerGlobals(environment);
       for (const [name, value] of Object.entries(this.#variables)) environment.set(name, value);
-      environment.set('messages', messages.map(({ role, content }) => ({ role, content })));
-      environment.set('add_generation_prompt', true);
-      environment.set('tools', null);
-      environment.set('documents', null);
       const size = messages.reduce((sum, { role, content }) => sum + role.length + content.length, 0);
-      return this.#watchdog.run(() => new BoundedInterpreter(environment, messages.length, size).render(program));
+      return this.#guard.run(size + UNITS_PER_MESSAGE * messages.length, () => {
+        environment.set('messages', messages.map(({ role, content }) => ({ role, content })));
+        environment.set('add_generation_prompt', true);
+        environment.set('tools', null);
+        environment.set('documents', null);
+        return new BoundedInterpreter(environment, messages.length, size).render(program);
+      });
     } catch (error) {
       if (error instanceof SpillwayError) throw error;
       const reason = error instanceof Error ? error.message : String(error);
       throw new RowError('chat-template', `the model's chat template failed on these messages: ${reason.slice(0, 500)}`, { cause: error });
     }
   }
-}
 
-function parse(source: string): JinjaNode {
-  if (source.length > LONGEST_TEMPLATE) throw new Error(`found a template of ${source.length} characters, expected at most ${LONGEST_TEMPLATE}`);
-  return new Template(source).parsed;
+  /** Parsed when it is first needed, since rows without messages do not need it; once, also where it fails: that may take its time. */
+  #program(): JinjaNode {
+    this.#parsed ??= this.#parse();
+    if ('failure' in this.#parsed) throw this.#parsed.failure;
+    return this.#parsed.program;
+  }
+
+  #parse(): { readonly program: JinjaNode } | { readonly failure: unknown } {
+    const { length } = this.#source;
+    const most = TOKENIZER_LIMITS.templateUnits;
+    if (length > most) return { failure: new Error(`chat_template: found ${length} UTF-16 units, expected at most ${most}`) };
+    try {
+      return { program: this.#guard.run(0, () => new Template(this.#source).parsed) };
+    } catch (failure) {
+      return { failure };
+    }
+  }
 }

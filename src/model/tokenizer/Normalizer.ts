@@ -1,6 +1,7 @@
 import { compilePattern } from './compilePattern.js';
 import { describeValue } from '../files/describeValue.js';
-import type { Fields } from './Fields.js';
+import { checkGrowth, replaceMatches } from './growth.js';
+import type { Guard } from './Guard.js';
 import { PrecompiledNormalizer } from './tokenizersLibrary.js';
 
 export interface Normalizer {
@@ -11,25 +12,17 @@ export interface Normalizer {
 
 const KNOWN = 'one of Sequence, NFC, NFD, NFKC, NFKD, Lowercase, Strip, StripAccents, Prepend, Replace, Precompiled, Nmt';
 
-/** Replacement texts are a few characters in every real file; chained long ones would grow a row without bound. */
-const LONGEST_REPLACEMENT = 64;
-const MOST_STEPS = 64;
-/** No real normalizer makes text longer than NFKD does (18 times); this leaves room. */
-const MOST_GROWTH = 64;
-
 /** Builds tokenizer.json's `normalizer`; null is the identity. */
-export function createNormalizer(fields: Fields, value: unknown): Normalizer {
+export function createNormalizer(guard: Guard, value: unknown): Normalizer {
   const steps: ((text: string) => string)[] = [];
-  const linear = collect(fields, 'normalizer', value, steps);
+  const linear = collect(guard, 'normalizer', value, steps);
   return {
     linear,
     normalize: (text) => {
       let result = text;
       for (const step of steps) {
         result = step(result);
-        if (result.length > MOST_GROWTH * (text.length + 64)) {
-          fields.refuse('normalizer', `a text that grows from ${text.length} to ${result.length} characters`, `growth of at most ${MOST_GROWTH} times`);
-        }
+        checkGrowth('normalizer', text.length, result.length);
       }
       return result;
     },
@@ -37,15 +30,16 @@ export function createNormalizer(fields: Fields, value: unknown): Normalizer {
 }
 
 /** @returns whether all steps are linear */
-function collect(fields: Fields, field: string, value: unknown, steps: ((text: string) => string)[], depth = 0): boolean {
+function collect(guard: Guard, field: string, value: unknown, steps: ((text: string) => string)[], depth = 0): boolean {
   if (value === null || value === undefined) return true;
+  const { fields } = guard;
   const config = fields.object(field, value);
-  if (steps.length > MOST_STEPS || depth > 16) fields.refuse(field, 'more steps', `at most ${MOST_STEPS}`);
+  fields.checkStep(field, steps.length, depth);
   switch (config.type) {
     case 'Sequence': {
       let linear = true;
       fields.array(`${field}.normalizers`, config.normalizers).forEach((item, i) => {
-        linear = collect(fields, `${field}.normalizers[${i}]`, item, steps, depth + 1) && linear;
+        linear = collect(guard, `${field}.normalizers[${i}]`, item, steps, depth + 1) && linear;
       });
       return linear;
     }
@@ -70,17 +64,18 @@ function collect(fields: Fields, field: string, value: unknown, steps: ((text: s
       steps.push((text) => text.replace(/\p{Mn}/gu, ''));
       return true;
     case 'Prepend': {
-      const prefix = fields.string(`${field}.prepend`, config.prepend);
-      if (prefix.length > LONGEST_REPLACEMENT) fields.refuse(`${field}.prepend`, `${prefix.length} characters`, `at most ${LONGEST_REPLACEMENT}`);
+      const prefix = fields.replacement(`${field}.prepend`, config.prepend);
       steps.push((text) => (text === '' ? text : prefix + text));
       return true;
     }
     case 'Replace': {
-      const { regex, linear } = compilePattern(fields, `${field}.pattern`, config.pattern);
-      const content = fields.string(`${field}.content`, config.content);
-      if (content.length > LONGEST_REPLACEMENT) fields.refuse(`${field}.content`, `${content.length} characters`, `at most ${LONGEST_REPLACEMENT}`);
-      steps.push((text) => text.replace(regex, () => content));
-      return linear;
+      const pattern = compilePattern(fields, `${field}.pattern`, config.pattern);
+      const content = fields.replacement(`${field}.content`, config.content);
+      steps.push((text) => {
+        guard.field = pattern.field;
+        return replaceMatches(text, pattern, content);
+      });
+      return pattern.linear;
     }
     case 'Precompiled': {
       const precompiled = new PrecompiledNormalizer({ type: 'Precompiled', precompiled_charsmap: '' });

@@ -2,11 +2,15 @@ import { RowError } from '../../errors/RowError.js';
 import type { ChatMessage, Tokenizer } from '../Tokenizer.js';
 import { AddedTokens, type AddedToken, type Section } from './AddedTokens.js';
 import type { DecodeStage, Part } from './decoders.js';
+import type { Guard } from './Guard.js';
+import { LimitError } from './LimitError.js';
+import { ROW_LIMITS } from '../files/limits.js';
 import { sectionsOfChat } from './sectionsOfChat.js';
 import type { TokenizerParts } from './TokenizerParts.js';
-import { Watchdog, WATCHDOG_MILLISECONDS, WatchdogTimeout } from './Watchdog.js';
 
 const ANY = (): boolean => true;
+/** Longer tokens are rare, and may cost as many steps at each place of a text. */
+const ORDINARY_TOKEN = 1024;
 const NOT_SPECIAL = (token: AddedToken): boolean => !token.special;
 
 /** The tokenizer: added tokens, normalizer, pre-tokenizer, model and decoder in the order that the reference applies them. */
@@ -17,7 +21,11 @@ export class PartsTokenizer implements Tokenizer {
   readonly #verbatim: AddedTokens;
   readonly #normalized: AddedTokens;
   readonly #added: ReadonlyMap<number, AddedToken>;
-  readonly #watchdog = new Watchdog();
+  readonly #guard: Guard;
+  /** Whether encoding is known to take time in proportion to the text. */
+  readonly #linear: boolean;
+  /** The control tokens alone, for conversations; made when first needed. */
+  #control: AddedTokens | undefined;
 
   constructor(
     parts: TokenizerParts,
@@ -27,10 +35,11 @@ export class PartsTokenizer implements Tokenizer {
     this.endTokens = new Set(parts.endTokens.filter((id) => id < vocabularySize));
     this.#added = new Map(parts.addedTokens.map((token) => [token.id, token]));
     this.#verbatim = new AddedTokens(parts.addedTokens.filter((token) => !token.normalized));
-    this.#normalized = new AddedTokens(
-      parts.addedTokens.filter((token) => token.normalized),
-      (token) => parts.normalizer.normalize(token.content),
-    );
+    this.#guard = parts.guard;
+    const normalized = parts.addedTokens.filter((token) => token.normalized);
+    const units = normalized.reduce((sum, { content }) => sum + content.length, 0);
+    this.#normalized = parts.guard.load(units, () => new AddedTokens(normalized, (token) => parts.normalizer.normalize(token.content)));
+    this.#linear = parts.normalizer.linear && parts.preTokenizer.linear && parts.tokens.every((token) => (token?.length ?? 0) <= ORDINARY_TOKEN);
   }
 
   get beginToken(): number | undefined {
@@ -46,28 +55,18 @@ export class PartsTokenizer implements Tokenizer {
     const specialTokens = options.specialTokens ?? true;
     const out: number[] = specialTokens ? [...prefix] : [];
     const accept = (options.parseSpecial ?? true) ? ANY : NOT_SPECIAL;
-    this.#encodeSections(this.#verbatim.split(wellFormed(text), accept), accept, out);
+    this.#guard.row(text.length, this.#linear, () => {
+      this.#guard.field = 'added_tokens';
+      this.#encodeSections(this.#verbatim.split(wellFormed(text), accept), accept, out);
+    });
     if (specialTokens) for (const id of suffix) out.push(id);
     return out;
   }
 
   #encodeSections(sections: readonly Section[], accept: (token: AddedToken) => boolean, out: number[]): void {
-    const { fields, normalizer, preTokenizer } = this.#parts;
-    const work = (): void => {
-      for (const section of sections) {
-        if ('token' in section) out.push(section.token.id);
-        else this.#encodeText(section.text, section.start === 0, accept, out);
-      }
-    };
-    if (normalizer.linear && preTokenizer.linear) {
-      work();
-      return;
-    }
-    try {
-      this.#watchdog.run(work);
-    } catch (error) {
-      if (!(error instanceof WatchdogTimeout)) throw error;
-      fields.refuse('pre_tokenizer', `a pattern that works on one row for more than ${WATCHDOG_MILLISECONDS} ms`, 'one that takes time in proportion to the row', error);
+    for (const section of sections) {
+      if ('token' in section) out.push(section.token.id);
+      else this.#encodeText(section.text, section.start === 0, accept, out);
     }
   }
 
@@ -77,15 +76,21 @@ export class PartsTokenizer implements Tokenizer {
     const normalized = normalizer.normalize(text);
     for (const part of this.#normalized.size === 0 ? [{ text: normalized, start: 0 }] : this.#normalized.split(normalized, accept)) {
       if ('token' in part) out.push(part.token.id);
-      else if (part.text !== '') for (const piece of preTokenizer.split(part.text, first && part.start === 0)) model.encode(piece, out);
+      else if (part.text !== '') {
+        const pieces = preTokenizer.split(part.text, first && part.start === 0);
+        this.#guard.field = 'model';
+        for (const piece of pieces) model.encode(piece, out);
+      }
     }
   }
 
   decode(tokens: readonly number[], options: { skipSpecial?: boolean } = {}): string {
     const stream = new TokenStream(this.#parts, this.#added, options.skipSpecial ?? true);
-    let text = '';
-    for (const token of tokens) text += stream.push(token);
-    return text + stream.end();
+    return this.#guard.row(tokens.length, this.#parts.decoder.linear, () => {
+      let text = '';
+      for (const token of tokens) text += stream.push(token);
+      return text + stream.end();
+    });
   }
 
   stream(): { push(token: number): string; end(): string } {
@@ -106,9 +111,18 @@ export class PartsTokenizer implements Tokenizer {
 
   encodeChat(messages: readonly ChatMessage[], options: { parseSpecial?: boolean } = {}): number[] {
     if (options.parseSpecial ?? true) return this.encode(this.renderChat(messages), { specialTokens: false });
-    const control = this.#parts.addedTokens.filter((token) => token.special);
+    const units = messages.reduce((sum, { role, content }) => sum + role.length + content.length, 0);
     const out: number[] = [];
-    for (const section of sectionsOfChat((marked) => this.renderChat(marked), messages, control)) {
+    // Not under the clock of the rest: a template's failure to parse is to be remembered.
+    const plain = this.renderChat(messages);
+    this.#guard.row(units, false, () => this.#encodeAsData(messages, plain, out));
+    return out;
+  }
+
+  /** Encodes a conversation whose messages are data: of control tokens only the template's own count. */
+  #encodeAsData(messages: readonly ChatMessage[], plain: string, out: number[]): void {
+    const control = (this.#control ??= new AddedTokens(this.#parts.addedTokens.filter((token) => token.special)));
+    for (const section of sectionsOfChat((marked) => this.renderChat(marked), messages, plain, control)) {
       if ('token' in section) out.push(section.token.id);
       else {
         // User-defined tokens still match in data; only the row's true beginning counts as such.
@@ -120,7 +134,6 @@ export class PartsTokenizer implements Tokenizer {
         );
       }
     }
-    return out;
   }
 }
 
@@ -136,37 +149,64 @@ class TokenStream {
   readonly #skipSpecial: boolean;
   readonly #stages: readonly DecodeStage[];
   #text = '';
+  /** UTF-16 units that went in, that came out, and the most that may. */
+  #given = 0;
+  #made = 0;
+  #most: number = ROW_LIMITS.answerUnits;
 
   constructor(parts: TokenizerParts, added: ReadonlyMap<number, AddedToken>, skipSpecial: boolean) {
     this.#parts = parts;
     this.#added = added;
     this.#skipSpecial = skipSpecial;
-    this.#stages = parts.decoder();
+    this.#stages = parts.decoder.stages();
   }
 
+  /** @throws RowError 'limit', also `end` */
   push(token: number): string {
     const added = this.#added.get(token);
     const text = added?.content ?? this.#parts.tokens[token];
     // An id without a token, as padded vocabularies have them, has no text.
     if (text === undefined || (this.#skipSpecial && added?.special === true)) return '';
-    this.#emit(0, { text, verbatim: added !== undefined });
-    return this.#take();
+    this.#most += ROW_LIMITS.answerUnitsPerToken;
+    const { guard, decoder } = this.#parts;
+    const part = { text, verbatim: added !== undefined };
+    guard.field = 'decoder';
+    // Once a token: no closure where none is needed.
+    try {
+      this.#given += text.length;
+      this.#check(this.#given);
+      if (decoder.linear) this.#emit(0, part);
+      else guard.run(text.length, () => this.#emit(0, part));
+      return this.#take();
+    } catch (error) {
+      throw guard.rowError(error);
+    }
   }
 
   end(): string {
-    this.#stages.forEach((stage, i) => stage.end((part) => this.#emit(i + 1, part)));
-    return this.#take();
+    const { guard, decoder } = this.#parts;
+    guard.field = 'decoder';
+    return guard.row(this.#given, decoder.linear, () => {
+      this.#stages.forEach((stage, i) => stage.end((part) => this.#emit(i + 1, part)));
+      return this.#take();
+    });
+  }
+
+  #take(): string {
+    const text = this.#text;
+    this.#text = '';
+    this.#made += text.length;
+    this.#check(this.#made);
+    return text;
+  }
+
+  #check(units: number): void {
+    if (units > this.#most) throw new LimitError('decoder', `an answer of ${units} UTF-16 units`, `at most ${this.#most} for its tokens`);
   }
 
   #emit(stage: number, part: Part): void {
     const next = this.#stages[stage];
     if (next === undefined) this.#text += part.text;
     else next.push(part, (emitted) => this.#emit(stage + 1, emitted));
-  }
-
-  #take(): string {
-    const text = this.#text;
-    this.#text = '';
-    return text;
   }
 }

@@ -1,7 +1,9 @@
 import { toByteLevel } from './byteLevel.js';
 import { compilePattern, type Pattern } from './compilePattern.js';
 import { describeValue } from '../files/describeValue.js';
-import type { Fields, JsonObject } from './Fields.js';
+import type { Fields, JsonObject } from '../files/Fields.js';
+import { checkGrowth } from './growth.js';
+import type { Guard } from './Guard.js';
 import { GPT2 } from './patterns.js';
 import { split, type SplitBehavior } from './split.js';
 
@@ -24,12 +26,15 @@ const WORDS_AND_SIGNS = '[\\w\u200c\u200d]+|[^\\w\u200c\u200d\\s]+';
 
 const KNOWN = 'one of Sequence, ByteLevel, Split, Digits, Punctuation, Metaspace, Whitespace, WhitespaceSplit, BertPreTokenizer, CharDelimiterSplit';
 const BEHAVIORS: readonly SplitBehavior[] = ['Removed', 'Isolated', 'MergedWithPrevious', 'MergedWithNext', 'Contiguous'];
-const MOST_STEPS = 64;
+/** Each writes a byte as a character of up to two bytes, so many of them would make a text longer and longer. Real files have one. */
+const MOST_BYTE_LEVELS = 2;
+/** The sum of pieces is worth taking only where there are many. */
+const MANY_PIECES = 65_536;
 
 /** Builds tokenizer.json's `pre_tokenizer`; null leaves the text in one piece. */
-export function createPreTokenizer(fields: Fields, value: unknown): PreTokenizer {
+export function createPreTokenizer(guard: Guard, value: unknown): PreTokenizer {
   const steps: Step[] = [];
-  const linear = collect(fields, 'pre_tokenizer', value, steps);
+  const linear = collect(guard, 'pre_tokenizer', value, steps);
   const byteLevelLast = steps.at(-1) === BYTE_LEVEL;
   if (byteLevelLast) steps.pop();
   return {
@@ -46,6 +51,7 @@ export function createPreTokenizer(fields: Fields, value: unknown): PreTokenizer
             for (const part of step(piece, first && i === 0)) cut.push(part);
           });
           pieces = cut;
+          if (pieces.length > MANY_PIECES) checkGrowth('pre_tokenizer', text.length, sizeOf(pieces));
         }
       }
       return pieces;
@@ -53,19 +59,27 @@ export function createPreTokenizer(fields: Fields, value: unknown): PreTokenizer
   };
 }
 
-function collect(fields: Fields, field: string, value: unknown, steps: Step[], depth = 0): boolean {
+function sizeOf(pieces: readonly string[]): number {
+  return pieces.reduce((sum, piece) => sum + piece.length, 0);
+}
+
+function collect(guard: Guard, field: string, value: unknown, steps: Step[], depth = 0): boolean {
   if (value === null || value === undefined) return true;
+  const { fields } = guard;
   const config = fields.object(field, value);
-  if (steps.length > MOST_STEPS || depth > 16) fields.refuse(field, 'more steps', `at most ${MOST_STEPS}`);
-  const cut = ({ regex }: Pattern, how: SplitBehavior, invert = false): void => {
-    steps.push((piece) => split(piece, regex, how, invert));
+  fields.checkStep(field, steps.length, depth);
+  const cut = (pattern: Pattern, how: SplitBehavior, invert = false): void => {
+    steps.push((piece) => {
+      guard.field = pattern.field;
+      return split(piece, pattern.regex, how, invert);
+    });
   };
   const regex = (source: string): Pattern => compilePattern(fields, field, { Regex: source });
   switch (config.type) {
     case 'Sequence': {
       let linear = true;
       fields.array(`${field}.pretokenizers`, config.pretokenizers).forEach((item, i) => {
-        linear = collect(fields, `${field}.pretokenizers[${i}]`, item, steps, depth + 1) && linear;
+        linear = collect(guard, `${field}.pretokenizers[${i}]`, item, steps, depth + 1) && linear;
       });
       return linear;
     }
@@ -74,6 +88,7 @@ function collect(fields: Fields, field: string, value: unknown, steps: Step[], d
         steps.push((piece) => [piece.startsWith(' ') ? piece : ` ${piece}`]);
       }
       if (fields.flag(`${field}.use_regex`, config.use_regex, true)) cut(regex(GPT2), 'Isolated');
+      if (steps.filter((step) => step === BYTE_LEVEL).length >= MOST_BYTE_LEVELS) fields.refuse(field, 'ByteLevel once more', `at most ${MOST_BYTE_LEVELS} times`);
       steps.push(BYTE_LEVEL);
       return true;
     case 'Split': {
@@ -109,11 +124,10 @@ function collect(fields: Fields, field: string, value: unknown, steps: Step[], d
 }
 
 /** Unicode's punctuation and ASCII's: the symbols `$+<=>^\`|~` are punctuation only to the latter. */
-const PUNCTUATION: Pattern = { regex: /[\p{P}!-/:-@[-`{-~]/gu, linear: true };
+const PUNCTUATION: Pattern = { field: 'pre_tokenizer', regex: /[\p{P}!-/:-@[-`{-~]/gu, linear: true };
 
 function metaspace(fields: Fields, field: string, config: JsonObject, steps: Step[]): void {
-  const replacement = fields.optionalString(`${field}.replacement`, config.replacement) ?? '▁';
-  if (Array.from(replacement).length !== 1) fields.refuse(`${field}.replacement`, describeValue(replacement), 'one character');
+  const replacement = metaspaceCharacter(fields, field, config);
   const scheme = prependScheme(fields, field, config);
   steps.push((piece, first) => {
     const text = piece.replaceAll(' ', replacement);
@@ -123,6 +137,13 @@ function metaspace(fields: Fields, field: string, config: JsonObject, steps: Ste
     const { regex } = compilePattern(fields, `${field}.replacement`, { String: replacement });
     steps.push((piece) => split(piece, regex, 'MergedWithNext', false));
   }
+}
+
+/** What Metaspace writes for a blank. */
+export function metaspaceCharacter(fields: Fields, field: string, config: JsonObject): string {
+  const replacement = fields.optionalString(`${field}.replacement`, config.replacement) ?? '▁';
+  if (Array.from(replacement).length !== 1) fields.refuse(`${field}.replacement`, describeValue(replacement), 'one character');
+  return replacement;
 }
 
 /** Whether Metaspace puts its replacement before the text; files before tokenizers 0.15 say `add_prefix_space` instead. */

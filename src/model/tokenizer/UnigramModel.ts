@@ -1,5 +1,6 @@
 import { byteTokenName } from './BpeModel.js';
 import type { TokenModel } from './TokenModel.js';
+import { Trie } from './Trie.js';
 
 export interface UnigramOptions {
   /** Piece and its log-probability; the index is the id. */
@@ -8,36 +9,31 @@ export interface UnigramOptions {
   readonly byteFallback: boolean;
 }
 
-interface Node {
-  readonly children: Map<number, Node>;
-  id: number;
-}
-
 /** What an unknown character costs on top of the least likely piece. */
 const UNKNOWN_PENALTY = 10;
 
 /** SentencePiece's unigram model: the most probable way to write the piece, found by dynamic programming over its characters. */
 export class UnigramModel implements TokenModel {
   readonly #options: UnigramOptions;
-  readonly #root: Node = { children: new Map(), id: -1 };
+  readonly #trie: Trie;
+  /** The piece that ends at a node of the trie, -1 if none does. */
+  readonly #idOf: Int32Array;
   readonly #unknownScore: number;
   readonly #vocabulary = new Map<string, number>();
   readonly #utf8 = new TextEncoder();
 
   constructor(options: UnigramOptions) {
     this.#options = options;
+    const units = options.pieces.reduce((sum, [piece]) => sum + piece.length, 0);
+    this.#trie = new Trie(units);
+    this.#idOf = new Int32Array(units + 1).fill(-1);
     let least = Infinity;
     options.pieces.forEach(([piece, score], id) => {
       least = Math.min(least, score);
       this.#vocabulary.set(piece, id);
-      let node = this.#root;
-      for (let i = 0; i < piece.length; i++) {
-        const unit = piece.charCodeAt(i);
-        let child = node.children.get(unit);
-        if (child === undefined) node.children.set(unit, (child = { children: new Map(), id: -1 }));
-        node = child;
-      }
-      node.id = id;
+      let node = 0;
+      for (let i = 0; i < piece.length; i++) node = this.#trie.grow(node, piece.charCodeAt(i));
+      this.#idOf[node] = id;
     });
     this.#unknownScore = least - UNKNOWN_PENALTY;
   }
@@ -53,17 +49,18 @@ export class UnigramModel implements TokenModel {
       const step = (piece.codePointAt(start) ?? 0) > 0xffff ? 2 : 1;
       const score = best[start] ?? 0;
       let single = false;
-      let node: Node | undefined = this.#root;
+      let node = 0;
       for (let end = start; end < size; ) {
-        node = node.children.get(piece.charCodeAt(end++));
-        if (node === undefined) break;
-        if (node.id < 0) continue;
+        node = this.#trie.child(node, piece.charCodeAt(end++));
+        if (node < 0) break;
+        const id = this.#idOf[node] ?? -1;
+        if (id < 0) continue;
         if (end === start + step) single = true;
-        const candidate = score + (pieces[node.id]?.[1] ?? 0);
+        const candidate = score + (pieces[id]?.[1] ?? 0);
         if (from[end] === -1 || candidate > (best[end] ?? 0)) {
           best[end] = candidate;
           from[end] = start;
-          idAt[end] = node.id;
+          idAt[end] = id;
         }
       }
       const end = start + step;

@@ -1,6 +1,7 @@
 import type { AddedToken } from './AddedTokens.js';
 import { describeValue } from '../files/describeValue.js';
-import { MAX_TOKEN_ID, type Fields, type JsonObject } from './Fields.js';
+import type { Fields, JsonObject } from '../files/Fields.js';
+import { TOKENIZER_LIMITS } from '../files/limits.js';
 
 /** The names under which tokenizer_config.json declares special tokens. */
 const SPECIAL_NAMES = ['bos_token', 'eos_token', 'unk_token', 'sep_token', 'pad_token', 'cls_token', 'mask_token'] as const;
@@ -11,7 +12,7 @@ function readAddedToken(fields: Fields, field: string, value: unknown, id: unkno
   const special = fields.flag(`${field}.special`, entry.special, false);
   return {
     id: fields.tokenId(`${field}.id`, id),
-    content: fields.string(`${field}.content`, entry.content),
+    content: fields.tokenText(`${field}.content`, entry.content),
     special,
     normalized: fields.flag(`${field}.normalized`, entry.normalized, !special),
     singleWord: fields.flag(`${field}.single_word`, entry.single_word, false),
@@ -24,8 +25,9 @@ function readAddedToken(fields: Fields, field: string, value: unknown, id: unkno
 export function specialContent(fields: Fields, config: JsonObject, name: string): string | undefined {
   const value = config[name];
   if (value === undefined || value === null) return undefined;
-  if (typeof value === 'string') return value;
-  return fields.string(`tokenizer_config.json ${name}.content`, fields.object(`tokenizer_config.json ${name}`, value).content);
+  const field = `tokenizer_config.json ${name}`;
+  if (typeof value === 'string') return fields.tokenText(field, value);
+  return fields.tokenText(`${field}.content`, fields.object(field, value).content);
 }
 
 /**
@@ -46,7 +48,7 @@ export function readAddedTokens(fields: Fields, list: unknown, config: JsonObjec
   }
   if (config.added_tokens_decoder !== undefined && config.added_tokens_decoder !== null) {
     for (const [key, item] of Object.entries(fields.object('tokenizer_config.json added_tokens_decoder', config.added_tokens_decoder))) {
-      const id = /^\d{1,7}$/.test(key) ? Number(key) : fields.refuse('tokenizer_config.json added_tokens_decoder', describeValue(key), `an id up to ${MAX_TOKEN_ID}`);
+      const id = /^\d{1,7}$/.test(key) ? Number(key) : fields.refuse('tokenizer_config.json added_tokens_decoder', describeValue(key), `an id up to ${TOKENIZER_LIMITS.tokenId}`);
       add(readAddedToken(fields, `tokenizer_config.json added_tokens_decoder.${key}`, item, id));
     }
   }
@@ -67,5 +69,12 @@ export function readAddedTokens(fields: Fields, list: unknown, config: JsonObjec
     if (other !== undefined) fields.refuse('added_tokens', `id ${id} for both ${describeValue(other)} and ${describeValue(content)}`, 'one text an id');
     owner.set(id, content);
   }
-  return [...byContent.values()];
+  return checkAddedTokens(fields, [...byContent.values()]);
+}
+
+/** The automaton that finds them takes memory for each unit of theirs. */
+export function checkAddedTokens(fields: Fields, tokens: AddedToken[]): AddedToken[] {
+  const units = tokens.reduce((sum, { content }) => sum + content.length, 0);
+  fields.atMost('added_tokens', units, TOKENIZER_LIMITS.addedTokenUnits, 'UTF-16 units in all');
+  return tokens;
 }

@@ -1,17 +1,18 @@
 import { describeValue } from '../files/describeValue.js';
-import type { Fields } from './Fields.js';
+import type { Fields } from '../files/Fields.js';
+import { TOKENIZER_LIMITS } from '../files/limits.js';
 import { LINEAR_PATTERNS } from './patterns.js';
 import { SplitPreTokenizer } from './tokenizersLibrary.js';
 
 /** A pattern of a tokenizer file: a literal, or a regular expression translated from Oniguruma's syntax to JavaScript's. */
 export interface Pattern {
+  /** Where the file has it. */
+  readonly field: string;
   /** With the flags `gu`; use it through a call that sets or ignores `lastIndex`. */
   readonly regex: RegExp;
-  /** False for regular expressions that may take exponential time: run them under the watchdog. */
+  /** False for regular expressions that may take exponential time: run them under the guard, and name the field to it. */
   readonly linear: boolean;
 }
-
-const LONGEST_PATTERN = 10_000;
 
 /** @param value `{String}` or `{Regex}`, as tokenizer.json has it */
 export function compilePattern(fields: Fields, field: string, value: unknown): Pattern {
@@ -19,17 +20,24 @@ export function compilePattern(fields: Fields, field: string, value: unknown): P
   const literal = pattern.String;
   if (typeof literal === 'string') {
     if (literal === '') fields.refuse(field, 'an empty string', 'a pattern that matches something');
-    return { regex: new RegExp(literal.replace(/[\\^$.*+?()[\]{}|/-]/g, (c) => `\\u{${(c.codePointAt(0) ?? 0).toString(16)}}`), 'gu'), linear: true };
+    checkLength(fields, field, literal);
+    return { field, regex: new RegExp(literal.replace(/[\\^$.*+?()[\]{}|/-]/g, (c) => `\\u{${(c.codePointAt(0) ?? 0).toString(16)}}`), 'gu'), linear: true };
   }
   const source = pattern.Regex;
   if (typeof source !== 'string') fields.refuse(field, describeValue(source ?? literal), 'a text under String or Regex');
-  if (source.length > LONGEST_PATTERN) fields.refuse(field, `${source.length} characters`, `at most ${LONGEST_PATTERN}`);
+  checkLength(fields, field, source);
   let regex: RegExp | null;
   try {
     regex = new SplitPreTokenizer({ type: 'Split', pattern: { Regex: source }, behavior: 'Isolated', invert: false }).pattern;
+    // V8 compiles when it first runs: what is too large for it is found here.
+    regex?.test('');
   } catch (error) {
     fields.refuse(field, describeValue(source), 'a regular expression that JavaScript can run', error);
   }
   if (regex === null) fields.refuse(field, describeValue(source), 'a regular expression');
-  return { regex, linear: LINEAR_PATTERNS.has(source) };
+  return { field, regex, linear: LINEAR_PATTERNS.has(source) };
+}
+
+function checkLength(fields: Fields, field: string, pattern: string): void {
+  fields.atMost(field, pattern.length, TOKENIZER_LIMITS.patternUnits, 'UTF-16 units');
 }

@@ -1,8 +1,10 @@
 import { fromByteLevel } from './byteLevel.js';
 import { compilePattern } from './compilePattern.js';
 import { describeValue } from '../files/describeValue.js';
-import type { Fields } from './Fields.js';
-import { prependScheme } from './PreTokenizer.js';
+import type { Fields } from '../files/Fields.js';
+import { replaceMatches } from './growth.js';
+import type { Guard } from './Guard.js';
+import { metaspaceCharacter, prependScheme } from './PreTokenizer.js';
 
 /** Text of one token on its way through the decoder; `verbatim` marks added tokens, whose text is not in any alphabet. */
 export interface Part {
@@ -19,24 +21,33 @@ export interface DecodeStage {
 }
 
 const KNOWN = 'one of Sequence, ByteLevel, Metaspace, Replace, ByteFallback, Fuse, Strip';
-const MOST_STEPS = 64;
 
-/** Reads tokenizer.json's `decoder`. @returns what makes the stages of a new stream */
-export function createDecoder(fields: Fields, value: unknown): () => DecodeStage[] {
-  // Without a decoder the tokens are joined by blanks.
-  if (value === null || value === undefined) return () => [separated()];
-  const factories: (() => DecodeStage)[] = [];
-  collect(fields, 'decoder', value, factories, { fused: false });
-  return () => factories.map((create) => create());
+/** tokenizer.json's `decoder`. */
+export interface Decoder {
+  /** The stages of a new stream. */
+  readonly stages: () => DecodeStage[];
+  /** False if a file's own regular expression is part of it. */
+  readonly linear: boolean;
 }
 
-function collect(fields: Fields, field: string, value: unknown, out: (() => DecodeStage)[], state: { fused: boolean }, depth = 0): void {
+/** Reads tokenizer.json's `decoder`. */
+export function createDecoder(guard: Guard, value: unknown): Decoder {
+  // Without a decoder the tokens are joined by blanks.
+  if (value === null || value === undefined) return { stages: () => [separated()], linear: true };
+  const factories: (() => DecodeStage)[] = [];
+  const state = { fused: false, linear: true };
+  collect(guard, 'decoder', value, factories, state);
+  return { stages: () => factories.map((create) => create()), linear: state.linear };
+}
+
+function collect(guard: Guard, field: string, value: unknown, out: (() => DecodeStage)[], state: { fused: boolean; linear: boolean }, depth = 0): void {
+  const { fields } = guard;
   const config = fields.object(field, value);
-  if (out.length > MOST_STEPS || depth > 16) fields.refuse(field, 'more steps', `at most ${MOST_STEPS}`);
+  fields.checkStep(field, out.length, depth);
   switch (config.type) {
     case 'Sequence':
       fields.array(`${field}.decoders`, config.decoders).forEach((item, i) => {
-        collect(fields, `${field}.decoders[${i}]`, item, out, state, depth + 1);
+        collect(guard, `${field}.decoders[${i}]`, item, out, state, depth + 1);
       });
       return;
     case 'ByteLevel':
@@ -49,20 +60,24 @@ function collect(fields: Fields, field: string, value: unknown, out: (() => Deco
       state.fused = true;
       return;
     case 'Metaspace': {
-      const replacement = fields.optionalString(`${field}.replacement`, config.replacement) ?? '▁';
+      const replacement = metaspaceCharacter(fields, field, config);
       const drop = prependScheme(fields, field, config) !== 'never';
       out.push(() => metaspace(replacement, drop));
       return;
     }
     case 'Replace': {
-      const { regex } = compilePattern(fields, `${field}.pattern`, config.pattern);
-      const content = fields.string(`${field}.content`, config.content);
-      const replace = (text: string): string => text.replace(regex, () => content);
+      const pattern = compilePattern(fields, `${field}.pattern`, config.pattern);
+      const content = fields.replacement(`${field}.content`, config.content);
+      state.linear &&= pattern.linear;
+      const replace = (text: string): string => {
+        guard.field = pattern.field;
+        return replaceMatches(text, pattern, content);
+      };
       out.push(state.fused ? () => whole(replace) : () => each(replace));
       return;
     }
     case 'Strip': {
-      const character = fields.string(`${field}.content`, config.content);
+      const character = fields.replacement(`${field}.content`, config.content);
       const start = count(fields, `${field}.start`, config.start);
       const stop = count(fields, `${field}.stop`, config.stop);
       if (!state.fused) out.push(() => each((text) => strip(text, character, start, stop)));

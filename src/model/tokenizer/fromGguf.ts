@@ -5,7 +5,10 @@ import { CachedModel } from './CachedModel.js';
 import { ChatTemplate } from './ChatTemplate.js';
 import { createDecoder } from './decoders.js';
 import { describeValue } from '../files/describeValue.js';
-import { Fields, MAX_TOKEN_ID } from './Fields.js';
+import { Fields } from '../files/Fields.js';
+import { TOKENIZER_LIMITS } from '../files/limits.js';
+import { checkAddedTokens } from './addedTokenList.js';
+import { Guard } from './Guard.js';
 import { withAlphabet } from './fromTokenizerJson.js';
 import { GGUF_PRE_TOKENIZERS } from './ggufPreTokenizers.js';
 import { createNormalizer } from './Normalizer.js';
@@ -26,6 +29,7 @@ const BYTE = 6;
 const END_OF_TURN: ReadonlySet<string> = new Set(['<|im_end|>', '<|eot_id|>', '<|end|>', '<end_of_turn>']);
 
 interface Vocabulary {
+  readonly guard: Guard;
   readonly fields: Fields;
   readonly get: (key: string) => unknown;
   readonly tokens: readonly string[];
@@ -48,8 +52,8 @@ function readTokens(metadata: ReadonlyMap<string, unknown>): Vocabulary {
   const fields = new Fields('GGUF metadata');
   const get = (key: string): unknown => metadata.get(key === 'chat_template' ? 'tokenizer.chat_template' : `tokenizer.ggml.${key}`);
   const list = fields.array('tokenizer.ggml.tokens', get('tokens'));
-  if (list.length === 0 || list.length > MAX_TOKEN_ID) fields.refuse('tokenizer.ggml.tokens', `${list.length} tokens`, `1 to ${MAX_TOKEN_ID}`);
-  const tokens = list.map((token, i) => fields.string(`tokenizer.ggml.tokens[${i}]`, token));
+  if (list.length === 0 || list.length > TOKENIZER_LIMITS.tokenId) fields.refuse('tokenizer.ggml.tokens', `${list.length} tokens`, `1 to ${TOKENIZER_LIMITS.tokenId}`);
+  const tokens = list.map((token, i) => fields.tokenText(`tokenizer.ggml.tokens[${i}]`, token));
   const types = get('token_type') === undefined ? undefined : fields.numbers('tokenizer.ggml.token_type', get('token_type'));
   if (types !== undefined && types.length !== tokens.length) {
     fields.refuse('tokenizer.ggml.token_type', `${types.length} types`, `${tokens.length}, one a token`);
@@ -58,16 +62,16 @@ function readTokens(metadata: ReadonlyMap<string, unknown>): Vocabulary {
   tokens.forEach((token, id) => {
     if (!ids.has(token)) ids.set(token, id);
   });
-  return { fields, get, tokens, ids, types };
+  return { guard: new Guard(fields), fields, get, tokens, ids, types };
 }
 
 function fromByteLevel(vocabulary: Vocabulary): TokenizerParts {
-  const { fields, get, ids, tokens, types } = vocabulary;
+  const { guard, fields, get, ids, tokens, types } = vocabulary;
   const name = get('pre') ?? 'default';
   const known =
     GGUF_PRE_TOKENIZERS.get(typeof name === 'string' ? name : '') ??
     fields.refuse('tokenizer.ggml.pre', describeValue(name), `one of ${[...GGUF_PRE_TOKENIZERS.keys()].join(', ')}`);
-  const preTokenizer = createPreTokenizer(fields, known.preTokenizer);
+  const preTokenizer = createPreTokenizer(guard, known.preTokenizer);
   const model = new BpeModel({
     // Control tokens are in the list of all tokens; text that is data must not become one as a whole piece.
     vocabulary: new Map([...ids].filter(([, id]) => !isControl(types?.[id]))),
@@ -79,19 +83,19 @@ function fromByteLevel(vocabulary: Vocabulary): TokenizerParts {
     endOfWordSuffix: '',
   });
   return {
-    fields,
+    guard,
     tokens,
     addedTokens: addedTokens(vocabulary, (token) => token, false),
-    normalizer: createNormalizer(fields, known.normalizer),
+    normalizer: createNormalizer(guard, known.normalizer),
     preTokenizer,
     model: withAlphabet(model, preTokenizer),
-    decoder: createDecoder(fields, { type: 'ByteLevel' }),
+    decoder: createDecoder(guard, { type: 'ByteLevel' }),
     ...common(vocabulary, known.addBegin),
   };
 }
 
 function fromSentencePiece(vocabulary: Vocabulary): TokenizerParts {
-  const { fields, get, ids, tokens, types } = vocabulary;
+  const { guard, fields, get, ids, tokens, types } = vocabulary;
   const scores = fields.numbers('tokenizer.ggml.scores', get('scores'));
   if (scores.length !== tokens.length) fields.refuse('tokenizer.ggml.scores', `${scores.length} scores`, `${tokens.length}, one a token`);
   const pieces = new Map<string, number>();
@@ -110,15 +114,15 @@ function fromSentencePiece(vocabulary: Vocabulary): TokenizerParts {
   const toBlank = { type: 'Replace', pattern: { String: '▁' }, content: ' ' };
   const stages = [toBlank, { type: 'ByteFallback' }, { type: 'Fuse' }, ...(addSpace ? [{ type: 'Strip', content: ' ', start: 1, stop: 0 }] : [])];
   return {
-    fields,
+    guard,
     tokens,
     // Control tokens are matched while blanks are still blanks. SentencePiece looks for user-defined ones in the normalized text; with
     // a blank before each section that would tie them to the beginning of a word, so there they are matched in the text as well.
     addedTokens: addedTokens(vocabulary, (token) => token.replaceAll('▁', ' '), !addSpace),
-    normalizer: createNormalizer(fields, { type: 'Sequence', normalizers: [...(addSpace ? [{ type: 'Prepend', prepend: '▁' }] : []), blanks] }),
-    preTokenizer: createPreTokenizer(fields, null),
+    normalizer: createNormalizer(guard, { type: 'Sequence', normalizers: [...(addSpace ? [{ type: 'Prepend', prepend: '▁' }] : []), blanks] }),
+    preTokenizer: createPreTokenizer(guard, null),
     model: (pieces.has('▁') ? wordByWord(cached, pieces.keys()) : undefined) ?? cached,
-    decoder: createDecoder(fields, { type: 'Sequence', decoders: stages }),
+    decoder: createDecoder(guard, { type: 'Sequence', decoders: stages }),
     ...common(vocabulary, true),
   };
 }
@@ -128,7 +132,7 @@ function isControl(type: number | undefined): boolean {
 }
 
 /** Control, unknown and user-defined tokens are matched in the text before anything else. */
-function addedTokens({ tokens, types, ids }: Vocabulary, contentOf: (token: string) => string, normalized: boolean): AddedToken[] {
+function addedTokens({ fields, tokens, types, ids }: Vocabulary, contentOf: (token: string) => string, normalized: boolean): AddedToken[] {
   const added: AddedToken[] = [];
   tokens.forEach((token, id) => {
     const type = types?.[id];
@@ -138,7 +142,7 @@ function addedTokens({ tokens, types, ids }: Vocabulary, contentOf: (token: stri
     const special = type !== USER_DEFINED;
     added.push({ id, content, special, normalized: normalized && !special, singleWord: false, stripLeft: false, stripRight: false });
   });
-  return added;
+  return checkAddedTokens(fields, added);
 }
 
 /** An id of the metadata; absent is undefined, and so is the largest 32-bit integer, which some writers put for "none". */
@@ -151,7 +155,7 @@ function optionalId({ fields, get, tokens }: Vocabulary, key: string): number | 
 }
 
 function common(vocabulary: Vocabulary, addBeginByDefault: boolean): Pick<TokenizerParts, 'prefix' | 'suffix' | 'beginToken' | 'endTokens' | 'chatTemplate'> {
-  const { fields, get, tokens, types } = vocabulary;
+  const { guard, fields, get, tokens, types } = vocabulary;
   const begin = optionalId(vocabulary, 'bos_token_id');
   const end = optionalId(vocabulary, 'eos_token_id');
   const addBegin = fields.flag('tokenizer.ggml.add_bos_token', get('add_bos_token'), addBeginByDefault) && begin !== undefined;
@@ -173,6 +177,6 @@ function common(vocabulary: Vocabulary, addBeginByDefault: boolean): Pick<Tokeni
     suffix: addEnd ? [end] : [],
     beginToken: addBegin ? begin : undefined,
     endTokens: [...ends],
-    chatTemplate: template === undefined ? undefined : new ChatTemplate(fields.string('tokenizer.chat_template', template), variables),
+    chatTemplate: template === undefined ? undefined : new ChatTemplate(fields.string('tokenizer.chat_template', template), variables, guard),
   };
 }

@@ -6,7 +6,9 @@ import { CachedModel } from './CachedModel.js';
 import { ChatTemplate } from './ChatTemplate.js';
 import { createDecoder } from './decoders.js';
 import { describeValue } from '../files/describeValue.js';
-import { Fields, type JsonObject } from './Fields.js';
+import { Fields, type JsonObject } from '../files/Fields.js';
+import { TOKENIZER_LIMITS } from '../files/limits.js';
+import { Guard } from './Guard.js';
 import { createNormalizer } from './Normalizer.js';
 import { readPostProcessor, type Surroundings } from './postProcessor.js';
 import { createPreTokenizer, type PreTokenizer } from './PreTokenizer.js';
@@ -20,10 +22,11 @@ import { WordLevelModel } from './WordLevelModel.js';
 /** Builds a tokenizer from tokenizer.json and tokenizer_config.json. */
 export function fromTokenizerJson(source: Extract<TokenizerSource, { kind: 'tokenizer.json' }>): TokenizerParts {
   const fields = new Fields(source.file);
+  const guard = new Guard(fields);
   const root = fields.object('tokenizer.json', source.tokenizer);
   const config = fields.object('tokenizer_config.json', source.config);
-  const normalizer = createNormalizer(fields, root.normalizer);
-  const preTokenizer = createPreTokenizer(fields, root.pre_tokenizer);
+  const normalizer = createNormalizer(guard, root.normalizer);
+  const preTokenizer = createPreTokenizer(guard, root.pre_tokenizer);
   const { vocabulary, tokens, model } = readModel(fields, fields.object('model', root.model), preTokenizer);
   const addedTokens = readAddedTokens(fields, root.added_tokens, config, vocabulary);
   const all = new Map(vocabulary);
@@ -31,17 +34,17 @@ export function fromTokenizerJson(source: Extract<TokenizerSource, { kind: 'toke
   const around = surroundings(fields, root.post_processor, config, all);
   const endTokens = source.endTokens.length > 0 ? source.endTokens : [idOf(fields, config, 'eos_token', all)].filter((id) => id !== undefined);
   return {
-    fields,
+    guard,
     tokens,
     addedTokens,
     normalizer,
     preTokenizer,
     model,
-    decoder: createDecoder(fields, root.decoder),
+    decoder: createDecoder(guard, root.decoder),
     ...around,
     beginToken: around.prefix[0],
     endTokens: endTokens.map((id) => fields.tokenId('eos_token_id', id)),
-    chatTemplate: chatTemplate(fields, config, source.chatTemplate),
+    chatTemplate: chatTemplate(guard, config, source.chatTemplate),
   };
 }
 
@@ -77,7 +80,7 @@ function readModel(fields: Fields, config: JsonObject, preTokenizer: PreTokenize
 
 function readBpe(fields: Fields, config: JsonObject, preTokenizer: PreTokenizer): ReadModel {
   const vocabulary = readVocabulary(fields, config.vocab);
-  const continuingPrefix = fields.optionalString('model.continuing_subword_prefix', config.continuing_subword_prefix) ?? '';
+  const continuingPrefix = fields.replacement('model.continuing_subword_prefix', config.continuing_subword_prefix ?? '');
   const unknown = fields.optionalString('model.unk_token', config.unk_token);
   const merges = readMerges(fields, 'model.merges', config.merges, vocabulary, continuingPrefix.length);
   const tokens = invertVocabulary(fields, vocabulary);
@@ -90,20 +93,26 @@ function readBpe(fields: Fields, config: JsonObject, preTokenizer: PreTokenizer)
     byteFallback: fields.flag('model.byte_fallback', config.byte_fallback, false),
     wholePieceFirst,
     continuingPrefix,
-    endOfWordSuffix: fields.optionalString('model.end_of_word_suffix', config.end_of_word_suffix) ?? '',
+    endOfWordSuffix: fields.replacement('model.end_of_word_suffix', config.end_of_word_suffix ?? ''),
   });
   const cached = withAlphabet(bpe, preTokenizer);
   const independentWords = !wholePieceFirst && (config.end_of_word_suffix ?? '') === '' && continuingPrefix === '' && vocabulary.has('▁');
-  const words = independentWords && !preTokenizer.byteLevelLast ? wordByWord(cached, merges.map(([, , merged]) => tokens[merged] ?? '')) : undefined;
+  const words = independentWords && !preTokenizer.byteLevelLast ? wordByWord(cached, mergedTokens(merges, tokens)) : undefined;
   return { vocabulary, tokens, model: words ?? cached };
+}
+
+function* mergedTokens(merges: Int32Array, tokens: readonly (string | undefined)[]): Generator<string> {
+  for (let at = 2; at < merges.length; at += 3) yield tokens[merges[at] ?? 0] ?? '';
 }
 
 function readUnigram(fields: Fields, config: JsonObject, preTokenizer: PreTokenizer): ReadModel {
   const pieces = fields.array('model.vocab', config.vocab).map((item, id): [string, number] => {
     const [piece, score] = fields.array(`model.vocab[${id}]`, item);
     if (typeof score !== 'number' || !Number.isFinite(score)) fields.refuse(`model.vocab[${id}]`, describeValue(score), 'a piece and its score');
-    return [fields.string(`model.vocab[${id}]`, piece), score];
+    return [fields.tokenText(`model.vocab[${id}]`, piece), score];
   });
+  const units = pieces.reduce((sum, [piece]) => sum + piece.length, 0);
+  fields.atMost('model.vocab', units, TOKENIZER_LIMITS.unigramUnits, 'UTF-16 units in all pieces');
   if (pieces.length === 0) fields.refuse('model.vocab', 'no tokens', 'at least one');
   const unknownToken = config.unk_id === undefined || config.unk_id === null ? undefined : fields.tokenId('model.unk_id', config.unk_id);
   if (unknownToken !== undefined && unknownToken >= pieces.length) fields.refuse('model.unk_id', String(unknownToken), `an id below ${pieces.length}`);
@@ -126,7 +135,8 @@ export function withAlphabet(model: TokenModel, preTokenizer: PreTokenizer): Tok
 }
 
 /** The template of chat_template.jinja, else of tokenizer_config.json: text, or a list of named ones of which `default` is taken. */
-function chatTemplate(fields: Fields, config: JsonObject, file: string | undefined): ChatTemplate | undefined {
+function chatTemplate(guard: Guard, config: JsonObject, file: string | undefined): ChatTemplate | undefined {
+  const { fields } = guard;
   let source: unknown = file ?? config.chat_template;
   if (Array.isArray(source)) {
     const named = source.map((item, i) => fields.object(`chat_template[${i}]`, item));
@@ -138,5 +148,5 @@ function chatTemplate(fields: Fields, config: JsonObject, file: string | undefin
     const content = specialContent(fields, config, name);
     if (content !== undefined) variables[name] = content;
   }
-  return new ChatTemplate(fields.string('chat_template', source), variables);
+  return new ChatTemplate(fields.string('chat_template', source), variables, guard);
 }

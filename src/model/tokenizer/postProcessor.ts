@@ -1,5 +1,6 @@
 import { describeValue } from '../files/describeValue.js';
-import type { Fields } from './Fields.js';
+import type { Fields } from '../files/Fields.js';
+import { TOKENIZER_LIMITS } from '../files/limits.js';
 
 /** Ids that a post-processor puts round every prompt. */
 export interface Surroundings {
@@ -8,13 +9,12 @@ export interface Surroundings {
 }
 
 const KNOWN = 'one of Sequence, TemplateProcessing, ByteLevel, BertProcessing, RobertaProcessing';
-const MOST_TOKENS = 64;
 
 /** Reads tokenizer.json's `post_processor`, as far as it concerns single texts. */
 export function readPostProcessor(fields: Fields, value: unknown, field = 'post_processor', depth = 0): Surroundings {
   if (value === null || value === undefined) return { prefix: [], suffix: [] };
   const config = fields.object(field, value);
-  if (depth > 16) fields.refuse(field, 'deeply nested processors', 'at most 16 levels');
+  fields.checkStep(field, 0, depth);
   switch (config.type) {
     case 'ByteLevel':
       return { prefix: [], suffix: [] };
@@ -25,7 +25,7 @@ export function readPostProcessor(fields: Fields, value: unknown, field = 'post_
         const outer = readPostProcessor(fields, item, `${field}.processors[${i}]`, depth + 1);
         prefix = [...outer.prefix, ...prefix];
         suffix = [...suffix, ...outer.suffix];
-        if (prefix.length + suffix.length > MOST_TOKENS) fields.refuse(field, 'more tokens', `at most ${MOST_TOKENS}`);
+        fields.atMost(field, prefix.length + suffix.length, TOKENIZER_LIMITS.surroundingTokens, 'tokens');
       });
       return { prefix, suffix };
     }
@@ -59,7 +59,7 @@ function template(fields: Fields, field: string, single: unknown, special: unkno
     const declared = Object.hasOwn(specials, name) ? specials[name] : undefined;
     const ids = fields.array(`${field}.special_tokens[${describeValue(name)}].ids`, fields.object(`${field}.special_tokens[${describeValue(name)}]`, declared).ids);
     for (const id of ids) (seen ? suffix : prefix).push(fields.tokenId(`${field}.special_tokens[${describeValue(name)}].ids`, id));
-    if (prefix.length + suffix.length > MOST_TOKENS) fields.refuse(field, 'more tokens', `at most ${MOST_TOKENS}`);
+    fields.atMost(field, prefix.length + suffix.length, TOKENIZER_LIMITS.surroundingTokens, 'tokens');
   });
   if (!seen) fields.refuse(`${field}.single`, 'no sequence A', 'the sequence A, once');
   return { prefix, suffix };

@@ -1,5 +1,5 @@
 import type { ChatMessage } from '../Tokenizer.js';
-import { AddedTokens, type AddedToken, type Section } from './AddedTokens.js';
+import type { AddedToken, AddedTokens, Section } from './AddedTokens.js';
 
 /**
  * Cuts a rendered conversation into the template's own control tokens and text that is data, whatever control text the messages hold.
@@ -8,13 +8,13 @@ import { AddedTokens, type AddedToken, type Section } from './AddedTokens.js';
  * a control token. In the rendered text then only the template's own control tokens match, even if the template cuts and joins
  * the messages' text. A template that looks for control text in the messages (such as `</think>`) could take another branch because of
  * the markers; where that shows in the text, only whole control tokens inside the messages are marked.
+ * @param plain the messages rendered as they are
  */
-export function sectionsOfChat(render: (messages: readonly ChatMessage[]) => string, messages: readonly ChatMessage[], control: readonly AddedToken[]): Section[] {
-  const plain = render(messages);
+export function sectionsOfChat(render: (messages: readonly ChatMessage[]) => string, messages: readonly ChatMessage[], plain: string, matcher: AddedTokens): Section[] {
+  const control = matcher.tokens;
   const marker = unusedCharacter(plain, messages);
   const first = new Set(control.map((token) => token.content.charAt(0)));
   const everywhere = render(mark(messages, (text) => markCharacters(text, first, marker)));
-  const matcher = new AddedTokens(control);
   const rendered = everywhere.replaceAll(marker, '') === plain ? everywhere : render(mark(messages, (text) => markTokens(text, matcher, control, marker)));
   return matcher
     .split(rendered, () => true)
@@ -28,8 +28,13 @@ function mark(messages: readonly ChatMessage[], change: (text: string) => string
 
 function markCharacters(text: string, first: ReadonlySet<string>, marker: string): string {
   let result = '';
-  for (const unit of text.split('')) result += first.has(unit) ? unit + marker : unit;
-  return result;
+  let done = 0;
+  for (let at = 0; at < text.length; at++) {
+    if (!first.has(text.charAt(at))) continue;
+    result += text.slice(done, at + 1) + marker;
+    done = at + 1;
+  }
+  return result + text.slice(done);
 }
 
 /** Breaks whole control tokens, and beginnings and ends of them where the text ends, since the template's text may complete them. */

@@ -1,6 +1,5 @@
+import { ROW_LIMITS } from '../files/limits.js';
 import type { JinjaEnvironment } from './jinja.js';
-
-const LONGEST_RANGE = 100_000;
 
 /** Declares the functions and constants that transformers gives to chat templates. */
 export function registerGlobals(environment: JinjaEnvironment): void {
@@ -20,7 +19,7 @@ function range(first: unknown, second?: unknown, third?: unknown): number[] {
   const stop = Number(second === undefined ? first : second);
   const step = third === undefined ? 1 : Number(third);
   const count = Math.max(0, Math.ceil((stop - start) / step));
-  if (!Number.isFinite(count) || count > LONGEST_RANGE) throw new Error(`found range(${start}, ${stop}, ${step}), expected at most ${LONGEST_RANGE} numbers`);
+  if (!Number.isFinite(count) || count > ROW_LIMITS.templateRange) throw new Error(`found range(${start}, ${stop}, ${step}), expected at most ${ROW_LIMITS.templateRange} numbers`);
   return Array.from({ length: count }, (_, i) => start + i * step);
 }
 

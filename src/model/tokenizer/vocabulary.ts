@@ -1,14 +1,13 @@
 import { describeValue } from '../files/describeValue.js';
-import { MAX_TOKEN_ID, type Fields } from './Fields.js';
+import type { Fields } from '../files/Fields.js';
+import { TOKENIZER_LIMITS } from '../files/limits.js';
 
 /** Reads tokenizer.json's `model.vocab` of a BPE: an object from token to id. */
 export function readVocabulary(fields: Fields, value: unknown): Map<string, number> {
   const vocabulary = new Map<string, number>();
   for (const [token, id] of Object.entries(fields.object('model.vocab', value))) {
-    if (typeof id !== 'number' || !Number.isInteger(id) || id < 0 || id > MAX_TOKEN_ID) {
-      fields.refuse(`model.vocab[${describeValue(token)}]`, describeValue(id), `a token id from 0 to ${MAX_TOKEN_ID}`);
-    }
-    vocabulary.set(token, id);
+    const field = `model.vocab[${describeValue(token)}]`;
+    vocabulary.set(fields.tokenText(field, token), fields.tokenId(field, id));
   }
   if (vocabulary.size === 0) fields.refuse('model.vocab', 'no tokens', 'at least one');
   return vocabulary;
@@ -28,13 +27,16 @@ export function invertVocabulary(fields: Fields, vocabulary: ReadonlyMap<string,
 }
 
 /**
- * Reads merges, `"a b"` or `["a", "b"]`, into ids.
+ * Reads merges, `"a b"` or `["a", "b"]`, into ids: left, right and what comes of them, one behind the other.
  * @param prefixLength characters that the second half loses when it is joined (a continuing-subword prefix)
  */
-export function readMerges(fields: Fields, field: string, value: unknown, vocabulary: ReadonlyMap<string, number>, prefixLength: number): [number, number, number][] {
+export function readMerges(fields: Fields, field: string, value: unknown, vocabulary: ReadonlyMap<string, number>, prefixLength: number): Int32Array {
   const idOf = (token: string, i: number): number =>
     vocabulary.get(token) ?? fields.refuse(`${field}[${i}]`, `${describeValue(token)}, which is no token`, 'tokens of the vocabulary');
-  return fields.array(field, value).map((merge, i) => {
+  const merges = fields.array(field, value);
+  fields.atMost(field, merges.length, TOKENIZER_LIMITS.merges, 'merges');
+  const ids = new Int32Array(3 * merges.length);
+  merges.forEach((merge, i) => {
     let pair: readonly unknown[] | undefined;
     if (typeof merge === 'string') {
       const blank = merge.indexOf(' ');
@@ -44,6 +46,7 @@ export function readMerges(fields: Fields, field: string, value: unknown, vocabu
     if (pair?.length !== 2 || typeof left !== 'string' || typeof right !== 'string' || left === '' || right === '') {
       fields.refuse(`${field}[${i}]`, describeValue(merge), 'two tokens, as "a b" or ["a", "b"]');
     }
-    return [idOf(left, i), idOf(right, i), idOf(left + right.slice(prefixLength), i)];
+    ids.set([idOf(left, i), idOf(right, i), idOf(left + right.slice(prefixLength), i)], 3 * i);
   });
+  return ids;
 }

@@ -9,6 +9,11 @@ const settle = async (): Promise<void> => {
   for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve));
 };
 
+const take = <Result>(feed: RowFeed<Result>): void => {
+  const [first] = feed.rows;
+  if (first) feed.take(first);
+};
+
 describe('RowFeed', () => {
   test('pulls as many rows ahead as it may, and one more for each that is taken', async () => {
     let pulled = 0;
@@ -19,12 +24,33 @@ describe('RowFeed', () => {
     feed.start();
     await settle();
     expect(pulled).toBe(3);
-    expect(feed.peek()?.sequence.tokens).toEqual([0]);
-    feed.take();
+    expect(feed.rows[0]?.sequence.tokens).toEqual([0]);
+    take(feed);
     await settle();
     expect(pulled).toBe(4);
-    expect(feed.peek()?.sequence.tokens).toEqual([1]);
+    expect(feed.rows[0]?.sequence.tokens).toEqual([1]);
     feed.close();
+  });
+
+  test('pulls no further than bytes allow, but one row in any case', async () => {
+    let pulled = 0;
+    const source = (async function* () { for (;;) yield { ...row(0), sequence: { ...row(0).sequence, tokens: Array.from({ length: 10 }, () => pulled) } } as RunRow<number>; })();
+    const counted = (async function* () { for await (const each of source) { pulled++; yield each; } })();
+    const feed = new RowFeed(counted, 100, 200);
+    feed.start();
+    await settle();
+    // 80 bytes each: the third is pulled while there is room, the fourth is not.
+    expect(pulled).toBe(3);
+    take(feed);
+    await settle();
+    expect(pulled).toBe(4);
+    feed.close();
+    pulled = 0;
+    const tight = new RowFeed(source, 100, 1);
+    tight.start();
+    await settle();
+    expect(tight.rows).toHaveLength(1);
+    tight.close();
   });
 
   test('has ended when the source has and no row waits', async () => {
@@ -34,7 +60,7 @@ describe('RowFeed', () => {
     feed.start();
     await settle();
     expect([feed.ended, calls]).toEqual([false, 2]);
-    feed.take();
+    take(feed);
     expect(feed.ended).toBe(true);
   });
 
@@ -42,7 +68,7 @@ describe('RowFeed', () => {
     const feed = new RowFeed((async function* () { yield row(0); throw new Error('torn'); })(), 3);
     feed.start();
     await settle();
-    expect(feed.peek()).toBeDefined();
+    expect(feed.rows[0]).toBeDefined();
     expect(feed.failure).toEqual({ error: new Error('torn') });
   });
 
@@ -55,6 +81,6 @@ describe('RowFeed', () => {
     feed.close();
     feed.close();
     await settle();
-    expect([returned, feed.peek()]).toEqual([1, undefined]);
+    expect([returned, feed.rows[0]]).toEqual([1, undefined]);
   });
 });

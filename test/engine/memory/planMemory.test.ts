@@ -1,13 +1,14 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { planMemory, type MemoryDemand } from '../../../src/engine/memory/planMemory.js';
-import { HEAP_MARGIN_BYTES, NEXT_START_BYTES } from '../../../src/engine/reserves.js';
+import { HEAP_MARGIN_BYTES } from '../../../src/engine/reserves.js';
 import { MemoryBudgetError } from '../../../src/errors/MemoryBudgetError.js';
 
 const MIB = 2 ** 20;
 const demand = fc.record({
   capBytes: fc.integer({ min: 1, max: 4096 * MIB }),
   residentBytes: fc.integer({ min: 0, max: 300 * MIB }),
+  laterBytes: fc.integer({ min: 300 * MIB, max: 340 * MIB }),
   weightBytes: fc.nat(2048 * MIB),
   workingBytes: fc.nat(200 * MIB),
   pageBytes: fc.integer({ min: 64, max: 64 * MIB }),
@@ -29,7 +30,7 @@ describe('planMemory', () => {
           if (!(error instanceof MemoryBudgetError)) throw error;
           expect(error.availableBytes).toBe(given.capBytes);
           // The budget that the message names works at a start that finds more taken, and one byte less does not.
-          const later = { ...given, residentBytes: given.residentBytes + NEXT_START_BYTES };
+          const later = { ...given, residentBytes: given.laterBytes };
           expect(planMemory({ ...later, capBytes: error.neededBytes }).pages).toBe(given.leastPages);
           expect(() => planMemory({ ...later, capBytes: error.neededBytes - 1 })).toThrow(MemoryBudgetError);
         }
@@ -39,9 +40,9 @@ describe('planMemory', () => {
 
   test('says what is asked for and what would do, at later starts too', () => {
     const small: MemoryDemand = {
-      capBytes: 100 * MIB, residentBytes: 50 * MIB, weightBytes: 80 * MIB, workingBytes: 0, pageBytes: MIB, leastPages: 4, mostPages: 8,
+      capBytes: 100 * MIB, residentBytes: 50 * MIB, laterBytes: 66 * MIB, weightBytes: 80 * MIB, workingBytes: 0, pageBytes: MIB, leastPages: 4, mostPages: 8,
     };
-    const needed = 50 * MIB + 80 * MIB + 4 * MIB + HEAP_MARGIN_BYTES + NEXT_START_BYTES;
+    const needed = 66 * MIB + 80 * MIB + 4 * MIB + HEAP_MARGIN_BYTES;
     expect(() => planMemory(small)).toThrow(`cpu memory is capped at 100 MiB; the smallest budget that works is 214 MiB (--cpu-memory ${needed})`);
   });
 });

@@ -1,13 +1,13 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { planStreaming, type StreamingDemand } from '../../../src/engine/memory/planStreaming.js';
-import { NEXT_START_BYTES } from '../../../src/engine/reserves.js';
 import { MemoryBudgetError } from '../../../src/errors/MemoryBudgetError.js';
 
 const MIB = 2 ** 20;
 const demand: fc.Arbitrary<StreamingDemand> = fc.record({
   capBytes: fc.integer({ min: 100 * MIB, max: 4096 * MIB }),
   residentBytes: fc.nat(200 * MIB),
+  laterBytes: fc.integer({ min: 200 * MIB, max: 240 * MIB }),
   fixedBytes: fc.nat(300 * MIB),
   pageBytes: fc.integer({ min: 1024, max: 16 * MIB }),
   layerBytes: fc.array(fc.integer({ min: MIB, max: 200 * MIB }), { minLength: 2, maxLength: 40 }),
@@ -34,7 +34,7 @@ describe('planStreaming', () => {
       } catch (error) {
         if (!(error instanceof MemoryBudgetError)) throw error;
         // The budget that the message names works at a start that finds more taken, and one byte less does not.
-        const later = { ...given, residentBytes: given.residentBytes + NEXT_START_BYTES };
+        const later = { ...given, residentBytes: given.laterBytes };
         expect(planStreaming({ ...later, capBytes: error.neededBytes }).pages).toBe(given.leastPages);
         expect(() => planStreaming({ ...later, capBytes: error.neededBytes - 1 })).toThrow(MemoryBudgetError);
       }

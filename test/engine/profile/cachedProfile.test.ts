@@ -84,7 +84,7 @@ describe('profileMachine', () => {
   });
 
   test.each<[ProfileOptions, string]>([
-    [{ budget: 0 }, 'budget: found 0, expected a number above 0, at most 100'],
+    [{ budget: 0 }, 'budget: found 0, expected a number above 0 and at most 100'],
     [{ budget: NaN }, 'budget: found NaN'],
     [{ threads: 0 }, 'threads: found 0, expected a whole number from 1 to 1024'],
     [{ diskBytes: '2GiB' }, 'diskBytes: found 2GiB, expected at most 1GiB'],
@@ -98,7 +98,7 @@ describe('profileMachine', () => {
     [null, 'options: found null, expected an object'],
     [{ thread: 2 }, 'options: found the unknown "thread", expected any of disk,'],
     [{ threads: '2' }, 'threads: found "2", expected a whole number from 1 to 1024'],
-    [{ budget: '1' }, 'budget: found "1", expected a number above 0, at most 100'],
+    [{ budget: '1' }, 'budget: found "1", expected a number above 0 and at most 100'],
     [{ disk: 5 }, 'disk: found 5, expected a path'],
     [{ diskBytes: [0] }, 'diskBytes: found an array of 1, expected a size'],
     [{ diskBytes: Object.create(null) as unknown }, 'diskBytes: found an empty object, expected a size'],

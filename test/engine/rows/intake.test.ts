@@ -1,18 +1,20 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { Subject } from 'rxjs';
 import { RunRecorder } from '../../../src/engine/execution/RunRecorder.js';
 import type { OrderedResult } from '../../../src/engine/rows/ActiveRow.js';
 import { InFlight } from '../../../src/engine/rows/InFlight.js';
+import { SharedAnswers } from '../../../src/engine/rows/SharedAnswers.js';
 import { intake } from '../../../src/engine/rows/intake.js';
-import type { RowInput } from '../../../src/Row.js';
+import type { Row, RowInput } from '../../../src/Row.js';
 import { letterTokenizer } from '../../support/wordTokenizer.js';
 
-async function take(rows: Iterable<unknown>, limit = 100): Promise<{ accepted: number[][]; rejected: OrderedResult[]; complete: boolean }> {
-  const rejected$ = new Subject<OrderedResult>();
+/** @param sharesAnswers off, so that every row shows what becomes of it */
+async function take(rows: Iterable<unknown>, limit = 100, sharesAnswers = false): Promise<{ accepted: number[][]; rejected: OrderedResult[]; complete: boolean }> {
+  const recorder = new RunRecorder({ model: '', policy: {}, loadSeconds: 0, memory: () => ({}) });
+  const answers = new SharedAnswers(recorder, sharesAnswers);
   const rejected: OrderedResult[] = [];
   let complete = false;
-  rejected$.subscribe({ next: (result) => rejected.push(result), complete: () => (complete = true) });
+  answers.results$.subscribe({ next: (result) => rejected.push(result), complete: () => (complete = true) });
   const accepted: number[][] = [];
   const source = intake(rows as Iterable<RowInput>, {
     options: { maxNewTokens: 4 },
@@ -20,8 +22,9 @@ async function take(rows: Iterable<unknown>, limit = 100): Promise<{ accepted: n
     limits: { contextTokens: 20, vocabularySize: 27 },
     cacheTokens: 12,
     inFlight: new InFlight(limit),
-    recorder: new RunRecorder({ model: '', policy: {}, loadSeconds: 0, memory: () => ({}) }),
-    rejected$,
+    recorder,
+    answers,
+    resultIdentity: 'engine',
   });
   for await (const row of source) accepted.push([...row.sequence.tokens]);
   return { accepted, rejected, complete };
@@ -97,6 +100,44 @@ describe('intake', () => {
   test('keeps the index of a resumed job, and what is carried', async () => {
     const { rejected } = await take([{ prompt: '', index: 41, carry: { label: 'x' } }]);
     expect(rejected[0]?.result).toMatchObject({ id: 42, index: 41, row: { label: 'x' } });
+  });
+
+  test('samples are rows of their own, with a seed each, and a resumed job asks for some of them', async () => {
+    const rows: Row[] = [{ prompt: 'a', samples: 3, seed: 5, temperature: 1 }, { prompt: 'b' }, { prompt: 'c', samples: 4, wantedSamples: [3, 1, 3], seed: 2 ** 32 - 1, temperature: 1 }, { prompt: '', samples: 2 }, { prompt: 'd', samples: 1 }];
+    const seen: unknown[] = [];
+    const recorder = new RunRecorder({ model: '', policy: {}, loadSeconds: 0, memory: () => ({}) });
+    const answers = new SharedAnswers(recorder, true);
+    answers.results$.subscribe(({ sequence, result: { id, sample, error } }) => seen.push([sequence, id, sample, error?.code]));
+    const setup = { options: { maxNewTokens: 1 }, tokenizer: letterTokenizer(), limits: { contextTokens: 20, vocabularySize: 27 }, cacheTokens: 12, inFlight: new InFlight(100), recorder, answers, resultIdentity: 'engine' };
+    for await (const row of intake(rows, setup)) {
+      const { sequence, result } = row.accept({ sampled: new Map([[1, { token: 3, logprob: 0, top: [] }]]), scored: new Map() }, 1) ?? {};
+      seen.push([sequence, result?.id, result?.sample, row.sequence.seed]);
+    }
+    expect(seen).toEqual([
+      [0, 1, 0, 5], [1, 1, 1, 6], [2, 1, 2, 7],
+      [3, 2, undefined, 0],
+      [4, 3, 1, 0], [5, 3, 3, 2],
+      [6, 4, undefined, 'empty-prompt'],
+      [7, 5, 0, 0],
+    ]);
+  });
+
+  test.each<[Partial<Row>, string]>([
+    [{ samples: 0 }, 'samples: found 0, expected a whole number from 1 to 65536'],
+    [{ samples: 65_537 }, 'samples: found 65537, expected'],
+    [{ samples: 1.5 }, 'samples: found 1.5, expected'],
+    [{ samples: '3' as unknown as number }, 'samples: found "3", expected'],
+    [{ samples: 2, wantedSamples: [2] }, 'wantedSamples: found an array of 1, expected an array of whole numbers from 0 to 1'],
+    [{ samples: 2, wantedSamples: 7 as unknown as number[] }, 'wantedSamples: found 7, expected'],
+  ])('samples that are none, %#, are the row\'s error: one, without a sample', async (row, message) => {
+    const { accepted, rejected } = await take([{ prompt: 'a', ...row }, { prompt: 'b' }]);
+    expect(accepted).toEqual([[1]]);
+    expect(rejected.map(({ result }) => [result.index, result.sample, result.error?.code, result.error?.message.slice(0, message.length)])).toEqual([[0, undefined, 'invalid-parameter', message]]);
+  });
+
+  test('a row that is equal to one under way waits for its answer, and is not computed', async () => {
+    const { accepted, rejected, complete } = await take([{ prompt: 'a' }, { prompt: 'b' }, { prompt: 'a', id: 'again' }, { prompt: 'a', seed: 4 }, { prompt: 'a', temperature: 1 }], 100, true);
+    expect([accepted, rejected, complete]).toEqual([[[0], [1], [0]], [], false]);
   });
 
   test('waits at the limit of rows in flight', async () => {

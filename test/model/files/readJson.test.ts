@@ -21,7 +21,7 @@ test('`__proto__` is a key like any other and changes no prototype', async () =>
 test.each([
   ['[1]', /found JSON that is an array of 1, expected a JSON object/],
   ['null', /found JSON that is null/],
-  ['"text"', /found JSON that is the string "text"/],
+  ['"text"', /found JSON that is "text"/],
   ['{"a":', /found no JSON \(.*\), expected a JSON object/],
   ['', /found no JSON/],
   [Uint8Array.of(0x7b, 0xff, 0x7d), /found bytes that are no UTF-8/],

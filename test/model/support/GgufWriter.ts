@@ -42,6 +42,11 @@ export interface GgufField {
   readonly bytes: 4 | 8;
 }
 
+/** Bytes that a tensor takes in the file: those that it is given, whatever its shape says. */
+function lengthOf({ type, shape, data }: GgufTensorInput): number {
+  return data?.length ?? tensorBytes(type, shape);
+}
+
 /** Bytes of a tensor in whole blocks; 0 for types that Spillway does not read. */
 export function tensorBytes(type: WeightType | number, shape: readonly number[]): number {
   if (typeof type === 'number') return 0;
@@ -64,7 +69,7 @@ export function writeGguf(input: GgufInput): { bytes: Buffer; fields: GgufField[
   let end = 0;
   const placed = input.tensors.map((tensor) => {
     const offset = tensor.offset ?? Math.ceil(end / alignment) * alignment;
-    end = offset + tensorBytes(tensor.type, tensor.shape);
+    end = offset + lengthOf(tensor);
     return { ...tensor, offset };
   });
   for (const { name, type, shape, offset } of placed) {
@@ -76,7 +81,7 @@ export function writeGguf(input: GgufInput): { bytes: Buffer; fields: GgufField[
   }
   const header = writer.bytes();
   const dataOffset = Math.ceil(header.length / alignment) * alignment;
-  const dataBytes = Math.max(...placed.map((tensor) => tensor.offset + tensorBytes(tensor.type, tensor.shape)));
+  const dataBytes = Math.max(...placed.map((tensor) => tensor.offset + lengthOf(tensor)));
   const bytes = Buffer.alloc(placed.length === 0 ? header.length : dataOffset + dataBytes);
   header.copy(bytes);
   for (const { offset, data } of placed) if (data) bytes.set(data, dataOffset + offset);

@@ -4,6 +4,8 @@ import { readFileSync } from 'node:fs';
 import { RowError } from '../../../src/errors/RowError.js';
 import type { ChatMessage } from '../../../src/model/Tokenizer.js';
 import { ChatTemplate } from '../../../src/model/tokenizer/ChatTemplate.js';
+import { Fields } from '../../../src/model/files/Fields.js';
+import { Guard } from '../../../src/model/tokenizer/Guard.js';
 import { open } from './fixtures.js';
 
 const chats = JSON.parse(readFileSync(new URL('../../fixtures/tokenizers/chats.json', import.meta.url), 'utf8')) as {
@@ -12,11 +14,12 @@ const chats = JSON.parse(readFileSync(new URL('../../fixtures/tokenizers/chats.j
 };
 
 const TOKENS = { bos_token: '<s>', eos_token: '</s>' };
+const GUARD = new Guard(new Fields('tokenizer.json'));
 
 /** The error of rendering, which must be a RowError. */
 function refusal(template: string, messages: readonly ChatMessage[] = [{ role: 'user', content: 'Hi' }]): RowError {
   try {
-    new ChatTemplate(template, TOKENS).render(messages);
+    new ChatTemplate(template, TOKENS, GUARD).render(messages);
   } catch (error) {
     expect(error).toBeInstanceOf(RowError);
     return error as RowError;
@@ -28,7 +31,7 @@ describe.each(Object.entries(chats.templates))('chat template %s', (_, { templat
   test.each(chats.talks.map((talk, i) => [i, talk] as const))('renders talk %i as transformers does', (i, talk) => {
     const expected = rendered[i];
     if (expected === null) expect(refusal(template, talk).rowCode).toBe('chat-template');
-    else expect(new ChatTemplate(template, TOKENS).render(talk)).toBe(expected);
+    else expect(new ChatTemplate(template, TOKENS, GUARD).render(talk)).toBe(expected);
   });
 });
 
@@ -67,26 +70,26 @@ describe('templates that are broken or hostile', () => {
   test('long conversations and long messages are not refused', () => {
     const { template } = chats.templates.thinking ?? { template: '' };
     const many = Array.from({ length: 5000 }, (_, i) => ({ role: i % 2 === 0 ? 'user' : 'assistant', content: `message ${i}` }));
-    expect(new ChatTemplate(template, TOKENS).render(many).length).toBeGreaterThan(100_000);
-    expect(new ChatTemplate(template, TOKENS).render([{ role: 'user', content: 'x'.repeat(3_000_000) }]).length).toBeGreaterThan(3_000_000);
+    expect(new ChatTemplate(template, TOKENS, GUARD).render(many).length).toBeGreaterThan(100_000);
+    expect(new ChatTemplate(template, TOKENS, GUARD).render([{ role: 'user', content: 'x'.repeat(3_000_000) }]).length).toBeGreaterThan(3_000_000);
   });
 
-  test('a template that has to be ended again and again is refused at once in the end', () => {
+  test('a template that has to be ended again and again gets less and less time', () => {
     // Sorting lists of lists costs time that no count of expressions shows.
-    const template = new ChatTemplate("{% for i in range(400) %}{% for j in range(20) %}{% set x = range(90000) | list | reverse | sort | length %}{% endfor %}{% endfor %}", {});
-    for (let i = 0; i < 3; i++) expect(() => template.render([])).toThrow(RowError);
+    const template = new ChatTemplate("{% for i in range(400) %}{% for j in range(20) %}{% set x = range(90000) | list | reverse | sort | length %}{% endfor %}{% endfor %}", {}, GUARD);
+    for (let i = 0; i < 5; i++) expect(() => template.render([])).toThrow(RowError);
     const start = performance.now();
     expect(() => template.render([])).toThrow('did not come to an end');
     expect(performance.now() - start).toBeLessThan(500);
   });
 
   test('strftime_now speaks English', () => {
-    expect(new ChatTemplate("{{ strftime_now('%d %B %Y %% %Q') }}", {}).render([])).toMatch(/^\d\d (January|February|March|April|May|June|July|August|September|October|November|December) \d{4} % %Q$/);
+    expect(new ChatTemplate("{{ strftime_now('%d %B %Y %% %Q') }}", {}, GUARD).render([])).toMatch(/^\d\d (January|February|March|April|May|June|July|August|September|October|November|December) \d{4} % %Q$/);
   });
 
   test('members of messages other than role and content do not reach the template', () => {
     const messages = [{ role: 'user', content: 'a', tool_calls: ['<|im_end|>'] }] as unknown as ChatMessage[];
-    expect(new ChatTemplate('{{ messages[0].tool_calls is defined }}', {}).render(messages)).toBe('false');
+    expect(new ChatTemplate('{{ messages[0].tool_calls is defined }}', {}, GUARD).render(messages)).toBe('false');
   });
 });
 

@@ -67,7 +67,7 @@ describe('tokenizer.json', () => {
     ['merge to nothing known', withModel({ merges: ['b a'] }), '"ba", which is no token'],
     ['unknown pre-tokenizer', { ...SMALL, pre_tokenizer: { type: 'Magic' } }, 'pre_tokenizer.type: found "Magic", expected one of'],
     ['broken regex', { ...SMALL, pre_tokenizer: { type: 'Split', pattern: { Regex: '(' }, behavior: 'Isolated' } }, 'pre_tokenizer.pattern: found "("'],
-    ['huge regex', { ...SMALL, pre_tokenizer: { type: 'Split', pattern: { Regex: 'a'.repeat(100_000) }, behavior: 'Isolated' } }, '100000 characters'],
+    ['huge regex', { ...SMALL, pre_tokenizer: { type: 'Split', pattern: { Regex: 'a'.repeat(100_000) }, behavior: 'Isolated' } }, 'found 100000 UTF-16 units, expected at most 10000'],
     ['empty pattern', { ...SMALL, pre_tokenizer: { type: 'Split', pattern: { String: '' }, behavior: 'Isolated' } }, 'an empty string'],
     ['no pattern', { ...SMALL, pre_tokenizer: { type: 'Split', pattern: {}, behavior: 'Isolated' } }, 'a text under String or Regex'],
     ['unknown behaviour', { ...SMALL, pre_tokenizer: { type: 'Split', pattern: { String: 'a' }, behavior: 'Eaten' } }, 'found "Eaten", expected one of Removed'],
@@ -268,20 +268,22 @@ describe('rows', () => {
     const tokenizer = createTokenizer(jsonSource({ ...SMALL, pre_tokenizer: pattern }), 10);
     expect(tokenizer.encode('ab')).toEqual([3]);
     const start = performance.now();
-    expect(() => tokenizer.encode(`${'a'.repeat(60)}b`)).toThrow(ModelFileError);
-    expect(performance.now() - start).toBeLessThan(10_000);
+    // The row's error and no one else's: a legitimate model may have a pattern that some row sends astray.
+    expect(() => tokenizer.encode(`${'a'.repeat(60)}b`)).toThrow(RowError);
+    expect(() => tokenizer.encode(`${'a'.repeat(60)}b`)).toThrow(/^tokenizer.json: pre_tokenizer.pattern: found work .* did not come to an end within 100\d ms/);
+    expect(performance.now() - start).toBeLessThan(20_000);
+    // Rows like this one would otherwise keep a job busy for days: each has half the time of the one before.
+    for (let i = 0; i < 4; i++) expect(() => tokenizer.encode(`${'a'.repeat(60)}b`)).toThrow(RowError);
+    expect(() => tokenizer.encode(`${'a'.repeat(60)}b`)).toThrow(/within 6\d ms/);
+    // Other rows are none the worse.
     expect(tokenizer.encode('ab')).toEqual([3]);
-    // Rows like this one would otherwise keep a job busy for ever.
-    for (let i = 0; i < 2; i++) expect(() => tokenizer.encode(`${'a'.repeat(60)}b`)).toThrow(ModelFileError);
-    const later = performance.now();
-    expect(() => tokenizer.encode('ab')).toThrow(ModelFileError);
-    expect(performance.now() - later).toBeLessThan(500);
+    expect(() => tokenizer.encode(`${'a'.repeat(60)}b`)).toThrow(/within 200\d ms/);
   });
 
   test('normalizers that grow text without bound are stopped', () => {
     const double = { type: 'Replace', pattern: { String: 'a' }, content: 'aa' };
     const tokenizer = createTokenizer(jsonSource({ ...SMALL, normalizer: { type: 'Sequence', normalizers: Array.from({ length: 40 }, () => double) } }), 10);
-    expect(() => tokenizer.encode('a'.repeat(1000))).toThrow(ModelFileError);
+    expect(() => tokenizer.encode('a'.repeat(1000))).toThrow('normalizer: found a text that grows from 1000 to 128000 UTF-16 units, expected at most 68096');
   });
 });
 

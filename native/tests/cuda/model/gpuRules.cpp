@@ -1,4 +1,5 @@
 // What a device is asked for, what it refuses, and what it hands back.
+#include "../../oddRows.h"
 #include "gpuFixture.h"
 
 namespace spillway {
@@ -109,6 +110,15 @@ TEST(GpuRules, TasksEndWhenTheDeviceIsDone) {
   emulator::setPinnable(true);
 }
 #endif
+
+TEST(GpuRules, OddRowsChangeNoBitOfTheOthersAndHaveNoToken) {
+  const TinyModel model(oddSpec());
+  overwriteRow(model, -1, "token_embedding", kOddToken, std::numeric_limits<float>::quiet_NaN());
+  RuntimeOptions options = onGpu(model.options());
+  options.cacheType = CacheType::F16;
+  options.precision = Precision::Default;
+  expectOddRowsAlone(options);
+}
 
 TEST(GpuRules, SamplingFollowsItsParametersThereAsHere) {
   const TinyModel model(smallSpec());

@@ -1,4 +1,4 @@
-import { UsageError } from '../../../errors/UsageError.js';
+import { checkWhole } from '../../../arguments/checks.js';
 import { kahnLevels, type Dependencies } from './kahnLevels.js';
 
 /** What computes and what moves in one layer of one sweep. */
@@ -29,7 +29,7 @@ export interface ThreadSplit {
  * @throws UsageError for fewer than one thread
  */
 export function splitThreads(threads: number, { graph, operationSeconds, transfers }: ThreadedWork): ThreadSplit[] {
-  if (!Number.isSafeInteger(threads) || threads < 1) throw new UsageError(`threads: found ${threads}, expected a whole number of at least 1`);
+  checkWhole('threads', threads, 1);
   const levels = kahnLevels(graph);
   const widest = Math.max(1, ...levels.map((level) => level.length));
   const moving = Object.entries(transfers).filter(([, { bytes }]) => bytes > 0);

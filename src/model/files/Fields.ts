@@ -1,9 +1,7 @@
 import { isObject } from '../../arguments/isObject.js';
 import { ModelFileError } from '../../errors/ModelFileError.js';
-import { describeValue } from '../files/describeValue.js';
-
-/** The largest token id that is believed; it bounds the tables that are indexed by id, whatever a file says. */
-export const MAX_TOKEN_ID = 2 ** 22 - 1;
+import { describeValue } from './describeValue.js';
+import { TOKENIZER_LIMITS } from './limits.js';
 
 /** A JSON object as parsed: nothing about its members is known yet. */
 export type JsonObject = Readonly<Record<string, unknown>>;
@@ -19,6 +17,11 @@ export class Fields {
   object(field: string, value: unknown): JsonObject {
     if (!isObject(value)) this.refuse(field, describeValue(value), 'an object');
     return value;
+  }
+
+  /** Refuses what is more than a limit. */
+  atMost(field: string, count: number, most: number, what: string): void {
+    if (count > most) this.refuse(field, `${count} ${what}`, `at most ${most}`);
   }
 
   array(field: string, value: unknown): readonly unknown[] {
@@ -43,6 +46,26 @@ export class Fields {
     return value;
   }
 
+  /** The text of a token. */
+  tokenText(field: string, value: unknown): string {
+    const text = this.string(field, value);
+    this.atMost(field, text.length, TOKENIZER_LIMITS.tokenUnits, 'UTF-16 units');
+    return text;
+  }
+
+  /** What stands in for a match, or is put before a text. */
+  replacement(field: string, value: unknown): string {
+    const text = this.string(field, value);
+    this.atMost(field, text.length, TOKENIZER_LIMITS.replacementUnits, 'UTF-16 units');
+    return text;
+  }
+
+  /** One more step of a chain of them, behind `before` others and inside `depth` sequences. */
+  checkStep(field: string, before: number, depth: number): void {
+    if (depth > TOKENIZER_LIMITS.nesting) this.refuse(field, 'sequences nested more deeply', `at most ${TOKENIZER_LIMITS.nesting} levels`);
+    if (before >= TOKENIZER_LIMITS.steps) this.refuse(field, 'more steps', `at most ${TOKENIZER_LIMITS.steps}`);
+  }
+
   /** A flag; absent or null means `otherwise`. */
   flag(field: string, value: unknown, otherwise: boolean): boolean {
     if (value === undefined || value === null) return otherwise;
@@ -56,8 +79,8 @@ export class Fields {
   }
 
   tokenId(field: string, value: unknown): number {
-    if (typeof value !== 'number' || !Number.isInteger(value) || value < 0 || value > MAX_TOKEN_ID) {
-      this.refuse(field, describeValue(value), `a token id from 0 to ${MAX_TOKEN_ID}`);
+    if (typeof value !== 'number' || !Number.isInteger(value) || value < 0 || value > TOKENIZER_LIMITS.tokenId) {
+      this.refuse(field, describeValue(value), `a token id from 0 to ${TOKENIZER_LIMITS.tokenId}`);
     }
     return value;
   }

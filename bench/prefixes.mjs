@@ -1,0 +1,121 @@
+// Rows whose prompts begin alike: with sharing and without, beside tools that keep prefixes, on the same rows in one run.
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { availableParallelism, tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { fail, readFlags, runMain, stopSignal } from './lib/flags.mjs';
+import { describeMachine, machineInWords } from './lib/machine.mjs';
+import { writePrefixRows } from './lib/prefixRows.mjs';
+import { markdownTable, RESULTS, writeResults } from './lib/results.mjs';
+import { howItEnded, lastJson, runProcess } from './lib/runProcess.mjs';
+import { median } from './lib/statistics.mjs';
+
+const HERE = fileURLToPath(new URL('.', import.meta.url));
+/** By name: the levels of the prompts' tree, in words (SmolLM2's tokenizer makes about a token of each), and how many rows those get that share nothing. */
+const WORKLOADS = {
+  'shared 400': { levels: [{ branches: 1, words: 400 }, { branches: 256, words: 20 }], fewer: 64 },
+  'shared 2000': { levels: [{ branches: 1, words: 2000 }, { branches: 256, words: 20 }], fewer: 16 },
+  tree: { levels: [{ branches: 4, words: 300 }, { branches: 16, words: 200 }, { branches: 8, words: 20 }], fewer: 64 },
+  'nothing shared': { levels: [{ branches: 64, words: 420 }], fewer: 64 },
+};
+const USAGE = `usage: node bench/prefixes.mjs [--model FILE|ID] [--only WORKLOAD,…] [--runs 3] [--max-new-tokens 16] [--threads N] [--time-limit 600] [--output FOLDER]
+  [--openvino PYTHON] [--vllm PYTHON --hf-folder FOLDER]
+workloads: ${Object.keys(WORKLOADS).join(', ')}
+--openvino: an interpreter that has openvino-genai; it reads the GGUF file itself
+--vllm: one that has vllm for the CPU; --hf-folder: the model as transformers reads it
+All rows are handed over at once, behind the first one; a tool whose cache fills only as rows end finds little of a tree there.
+Tools that share nothing get fewer of the rows where all of them would take too long; figures are rows a second.`;
+const { values, number } = readFlags(USAGE, {
+  model: { type: 'string', default: 'smollm2-135m-instruct' },
+  only: { type: 'string', default: Object.keys(WORKLOADS).join(',') },
+  runs: { type: 'string', default: '3' },
+  'max-new-tokens': { type: 'string', default: '16' },
+  threads: { type: 'string', default: String(availableParallelism()) },
+  'time-limit': { type: 'string', default: '600' },
+  output: { type: 'string', default: RESULTS },
+  openvino: { type: 'string' },
+  vllm: { type: 'string' },
+  'hf-folder': { type: 'string' },
+});
+const stopping = stopSignal();
+
+/** Each: how it is started over a file of rows, and whether it shares. */
+function contenders(model) {
+  const python = (program, script, more = {}) => (job) => ({ program, args: [join(HERE, 'peers', script), JSON.stringify({ ...job, ...more, model })] });
+  const own = (sharePrefixes) => (job) => ({ program: process.execPath, args: [join(HERE, 'prefixes/runSpillway.mjs'), JSON.stringify({ ...job, model, sharePrefixes })] });
+  return [
+    { name: 'spillway', shares: true, command: own(true) },
+    { name: 'spillway, sharing off', shares: false, command: own(false) },
+    ...(values.openvino === undefined ? [] : [{ name: 'OpenVINO GenAI', shares: true, command: python(values.openvino, 'runOpenvino.py') }]),
+    ...(values.vllm === undefined ? [] : [{ name: 'vLLM', shares: true, command: python(values.vllm, 'runVllm.py', { hfFolder: values['hf-folder'] }) }]),
+  ];
+}
+
+async function runOnce({ name, shares, command }, job, { fewer }) {
+  const { program, args } = command({ ...job, rows: shares ? undefined : fewer });
+  const output = await runProcess(program, args, { signal: stopping, timeLimitSeconds: number('time-limit') });
+  stopping.throwIfAborted();
+  const figures = output.code === 0 ? lastJson(output.stdout) : undefined;
+  const failed = figures === undefined ? howItEnded(output, number('time-limit')) : undefined;
+  return { name, failed, ...figures, rowsPerSecond: figures && figures.rows / figures.seconds, othersShare: output.othersShare, peakResidentBytes: output.peakResidentBytes };
+}
+
+function summarize(name, runs) {
+  const own = runs.filter((run) => run.name === name);
+  const failed = own.find((run) => run.failed !== undefined)?.failed;
+  const rates = own.flatMap(({ rowsPerSecond }) => rowsPerSecond ?? []);
+  return { name, failed, rows: own[0]?.rows, rowsPerSecond: rates.length > 0 ? median(rates) : undefined, from: Math.min(...rates), to: Math.max(...rates), peakResidentBytes: Math.max(...own.map((run) => run.peakResidentBytes)) };
+}
+
+function report({ date, machine, model, maxNewTokens, workloads }) {
+  const text = [`# Prompts that begin alike: ${model}`, '', `${date}. ${machineInWords(machine)}; ${maxNewTokens} new tokens a row, end tokens ignored; medians (least to most) of ${values.runs} runs in turn.`, ''];
+  for (const { name, tokens, distinctTokens, summary } of workloads) {
+    const off = summary.find((each) => each.name === 'spillway, sharing off')?.rowsPerSecond;
+    text.push(`## ${name}`, '', `${tokens.rows} rows of ${Math.round(tokens.prompt / tokens.rows)} tokens, ${distinctTokens} of ${tokens.prompt} prompt tokens computed with sharing.`, '', ...markdownTable(
+      ['tool', 'rows', 'rows a second', 'of Spillway without sharing', 'peak MiB'],
+      summary.map((each) => (each.rowsPerSecond === undefined
+        ? [each.name, '', each.failed, '', '']
+        : [each.name, each.rows, `**${each.rowsPerSecond.toFixed(2)}** (${each.from.toFixed(2)} to ${each.to.toFixed(2)})`, off === undefined ? '' : `${(each.rowsPerSecond / off).toFixed(2)}x`, Math.round(each.peakResidentBytes / 2 ** 20)])),
+    ), '');
+  }
+  return text.join('\n');
+}
+
+async function main() {
+  if (!existsSync(join(HERE, '../dist/index.js'))) fail('Spillway is not built: npm ci && npm run build');
+  if (values.vllm !== undefined && values['hf-folder'] === undefined) fail('--vllm: found no --hf-folder, expected the model as transformers reads it');
+  const chosen = values.only.split(',').map((name) => name.trim());
+  const unknown = chosen.find((name) => !Object.hasOwn(WORKLOADS, name));
+  if (unknown !== undefined) fail(`--only: found ${unknown}, expected some of ${Object.keys(WORKLOADS).join(', ')}`);
+  const { resolveModel } = await import('../dist/index.js');
+  const model = await resolveModel(values.model);
+  const tools = contenders(model);
+  const scratch = mkdtempSync(join(tmpdir(), 'spillway-prefixes-'));
+  const workloads = [];
+  try {
+    for (const name of chosen) {
+      const file = join(scratch, 'rows.jsonl');
+      writePrefixRows(file, WORKLOADS[name].levels);
+      const job = { prompts: file, maxNewTokens: number('max-new-tokens'), threads: number('threads') };
+      const runs = [];
+      for (let run = 1; run <= number('runs'); run++) {
+        for (const tool of run % 2 === 1 ? tools : [...tools].reverse()) {
+          const figures = await runOnce(tool, job, WORKLOADS[name]);
+          runs.push(figures);
+          process.stderr.write(`${name}, run ${run} of ${values.runs}: ${tool.name}: ${figures.failed ?? `${figures.rowsPerSecond.toFixed(2)} rows/s`}\n`);
+        }
+      }
+      const whole = runs.find((run) => run.name === 'spillway' && run.failed === undefined);
+      workloads.push({
+        name, tokens: { rows: whole?.rows, prompt: whole?.promptTokens }, distinctTokens: whole && whole.promptTokens - whole.promptTokensSaved,
+        summary: tools.map((tool) => summarize(tool.name, runs)), runs,
+      });
+    }
+    const document = { date: new Date().toISOString().slice(0, 10), machine: describeMachine(number('threads')), model: basename(model), maxNewTokens: number('max-new-tokens'), workloads };
+    writeResults(values.output, `prefixes-${document.date}-${basename(model).replace(/\.gguf$/, '')}`, document, report(document));
+  } finally {
+    rmSync(scratch, { recursive: true, force: true });
+  }
+}
+
+await runMain(main, stopping);

@@ -1,0 +1,34 @@
+import type { DecoderSpec } from '../model/DecoderSpec.js';
+import type { TensorBinding } from '../model/TensorBinding.js';
+
+/** What `repack` converts. */
+export interface RepackOptions {
+  readonly decoder: DecoderSpec;
+  readonly bindings: readonly TensorBinding[];
+  /** Paths that the bindings' segments refer to by index. */
+  readonly files: readonly string[];
+  /**
+   * Path of the store to make. Its folder must exist; what was there under the name is replaced, unless it is a whole store of the same
+   * fingerprint.
+   */
+  readonly store: string;
+  /** Stands for what is in the model's files and what it is taken to mean: a store with another one is not used. At most 4096 bytes. */
+  readonly fingerprint: string;
+  /**
+   * Of each of the files, when the fingerprint was made (`FileStamp.text`): code `file` for one that has another when it is opened, or
+   * when a block has been made of it. Default: they are whatever they are.
+   */
+  readonly stamps?: readonly string[];
+  /** 1 to 1024. */
+  readonly threads: number;
+}
+
+export interface StoreFacts {
+  /** Of each layer's block. As `residentLayerBytes` it makes the layer wholly resident. */
+  readonly layerBytes: readonly number[];
+  /** Of it, norms and biases: the least that is resident. */
+  readonly vectorBytes: readonly number[];
+  /** Embeddings, projections, final norm and head: always resident. */
+  readonly globalBytes: number;
+  readonly fileBytes: number;
+}

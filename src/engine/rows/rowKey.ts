@@ -1,0 +1,15 @@
+import { createHash } from 'node:crypto';
+import type { TextRules } from './ActiveRow.js';
+import type { PreparedRow } from './prepareRow.js';
+
+/**
+ * 256 bits that stand for all that decides a row's answer beside the engine: rows of one key have one answer, whatever their ids. Of a greedy row what only
+ * steers chance does not count. Pure.
+ * @param scope what else decides: an engine's `resultIdentityKey`, where keys of several meet
+ * @returns 64 hexadecimal digits
+ */
+export function rowKey({ tokens, temperature, maxNewTokens, topP, topK, minP, repetitionPenalty, seed, stop }: PreparedRow, { ignoreEos, logprobs }: TextRules, scope = ''): string {
+  const chance = temperature > 0 ? [temperature, topP, topK, minP, seed] : null;
+  const parameters = JSON.stringify([scope, maxNewTokens, repetitionPenalty, stop, ignoreEos, logprobs ?? null, chance, tokens.length]);
+  return createHash('sha256').update(parameters).update(Int32Array.from(tokens)).digest('hex');
+}

@@ -1,0 +1,117 @@
+import { isNativeError } from 'node:util/types';
+import { createContext, Script } from 'node:vm';
+import { isMainThread } from 'node:worker_threads';
+import { InterruptedError } from '../../errors/InterruptedError.js';
+import { RowError } from '../../errors/RowError.js';
+import type { Fields } from '../files/Fields.js';
+import { ROW_LIMITS } from '../files/limits.js';
+import { LimitError } from './LimitError.js';
+
+/** What is known to take time in proportion to the text needs no clock up to this length, in UTF-16 units: some ten milliseconds' work. */
+const SHORT = 65_536;
+
+/** Above this length the time that is allowed is more than one waits for an answer to Ctrl-C. */
+const INTERRUPTIBLE = 2 ** 20;
+
+/** After each run that had to be ended the next one gets half the time, down to a 32nd: a file that is at fault shall not keep a job busy for days. */
+const MOST_HALVINGS = 5;
+
+const sandbox: { work: (() => void) | undefined } = { work: undefined };
+const context = createContext(sandbox);
+const script = new Script('work()');
+
+/**
+ * Runs what a model's files bring as patterns and programs, and turns what goes wrong there into a typed error. Time is bounded by V8's
+ * own interrupt, the one that also ends a regular expression in the middle of its backtracking; a worker thread would do, too, but a message there and back for
+ * each row costs more, and engines that are linear by construction (RE2) have no look-ahead, which most pre-tokenizers need.
+ * Sizes are bounded where they are made: see `growth`.
+ */
+export class Guard {
+  /** Field of the model's file that is at work; whoever runs something that may not be linear names it here. */
+  field = 'tokenizer';
+  #timeouts = 0;
+  #running = false;
+
+  constructor(readonly fields: Fields) {}
+
+  /**
+   * Work on a row.
+   * @param units length of the row's text, which the time allowed depends on
+   * @param linear whether nothing takes more than time in proportion to it; short work is then run as it stands
+   * @throws RowError 'limit'
+   */
+  row<T>(units: number, linear: boolean, work: () => T): T {
+    try {
+      return linear && units <= SHORT ? work() : this.run(units, work);
+    } catch (error) {
+      throw this.rowError(error);
+    }
+  }
+
+  /** What an error of such work is to its row. @throws whatever is no limit's */
+  rowError(error: unknown): RowError {
+    const { field, found, expected } = this.#limitOf(error);
+    return new RowError('limit', `${this.fields.file}: ${field}: found ${found}, expected ${expected}`, { cause: error });
+  }
+
+  /** Work on the model itself, while it is loaded. @throws ModelFileError */
+  load<T>(units: number, work: () => T): T {
+    try {
+      return this.run(units, work);
+    } catch (error) {
+      const { field, found, expected } = this.#limitOf(error);
+      return this.fields.refuse(field, found, expected, error);
+    }
+  }
+
+  /**
+   * Runs `work` against the clock, at a price of some 50 µs. What `work` changed before it was ended stays changed.
+   * @throws LimitError when its time is over; InterruptedError, for long texts, when SIGINT comes, which is then sent once more
+   */
+  run<T>(units: number, work: () => T): T {
+    // Inside another run its clock counts.
+    if (this.#running) return work();
+    const full = ROW_LIMITS.milliseconds + (units * ROW_LIMITS.microsecondsPerUnit) / 1000;
+    const timeout = Math.ceil(full / 2 ** Math.min(this.#timeouts, MOST_HALVINGS));
+    let result: { value: T } | undefined;
+    const outer = sandbox.work;
+    sandbox.work = () => {
+      result = { value: work() };
+    };
+    this.#running = true;
+    try {
+      script.runInContext(context, { timeout, breakOnSigint: isMainThread && units > INTERRUPTIBLE });
+    } catch (error) {
+      const code = codeOf(error);
+      if (code === 'ERR_SCRIPT_EXECUTION_INTERRUPTED') {
+        // Whoever listens for the signal, or its default, has not had it.
+        process.kill(process.pid, 'SIGINT');
+        throw new InterruptedError('SIGINT');
+      }
+      if (code !== 'ERR_SCRIPT_EXECUTION_TIMEOUT') throw error;
+    } finally {
+      this.#running = false;
+      sandbox.work = outer;
+    }
+    if (result === undefined) {
+      this.#timeouts++;
+      throw new LimitError(this.field, `work on one text that did not come to an end within ${timeout} ms`, 'work in proportion to the text');
+    }
+    this.#timeouts = 0;
+    return result.value;
+  }
+
+  /** What JavaScript itself refuses, such as a stack for backtracking beyond its bound, counts as a limit; anything else is thrown on. */
+  #limitOf(error: unknown): LimitError {
+    if (error instanceof LimitError) return error;
+    // By name: in a context of its own, as tests have it, V8's errors are not instances of this one's classes.
+    if (isNativeError(error) && (error.name === 'RangeError' || error.name === 'SyntaxError')) {
+      return new LimitError(this.field, `work that JavaScript gave up (${error.message})`, 'work in proportion to the text');
+    }
+    throw error;
+  }
+}
+
+function codeOf(error: unknown): unknown {
+  return typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined;
+}

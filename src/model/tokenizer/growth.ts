@@ -1,0 +1,35 @@
+import { ROW_LIMITS } from '../files/limits.js';
+import type { Pattern } from './compilePattern.js';
+import { LimitError } from './LimitError.js';
+
+/** What may come of a text so small need not be counted first. */
+const SMALL = 2 ** 18;
+
+/** The most units that a step may make of a text of `units`. */
+export function mostGrown(units: number): number {
+  return Math.min(ROW_LIMITS.growth * (units + 64), 4 * units + ROW_LIMITS.growthUnits);
+}
+
+/** @throws LimitError if a step that made `grown` units of `units` made too many */
+export function checkGrowth(field: string, units: number, grown: number): void {
+  const most = mostGrown(units);
+  if (grown > most) throw new LimitError(field, `a text that grows from ${units} to ${grown} UTF-16 units`, `at most ${most}`);
+}
+
+/** Puts `content` in the place of each match. What would become too long is found while it is counted, not when it has been made. */
+export function replaceMatches(text: string, { regex, field }: Pattern, content: string): string {
+  // Even a pattern that matches nothing, everywhere.
+  if (text.length + (text.length + 1) * content.length <= SMALL) return text.replace(regex, () => content);
+  const most = mostGrown(text.length);
+  let result = '';
+  let at = 0;
+  regex.lastIndex = 0;
+  for (let match = regex.exec(text); match !== null; match = regex.exec(text)) {
+    const end = match.index + match[0].length;
+    if (end === match.index) regex.lastIndex += (text.codePointAt(end) ?? 0) > 0xffff ? 2 : 1;
+    result += text.slice(at, match.index) + content;
+    if (result.length > most) checkGrowth(field, text.length, result.length + text.length - end);
+    at = end;
+  }
+  return result + text.slice(at);
+}

@@ -1,0 +1,215 @@
+import { execFileSync, spawn, spawnSync, type ChildProcess } from 'node:child_process';
+import { appendFileSync, closeSync, existsSync, mkdirSync, openSync, readdirSync, readFileSync, readlinkSync, statSync, truncateSync, writeFileSync, writeSync } from 'node:fs';
+import { describe, expect, test } from '@jest/globals';
+import { built } from '../jobs/support/built.js';
+import { byIndex, readResults, temporaryFolder, writeLines } from '../jobs/support/files.js';
+import { resultOf, runCli, startCli, tinyModelWithTokenizer, TINY_MODEL, until, type CliResult } from './support.js';
+
+const path = temporaryFolder();
+/** Against hanging for ever; ending takes milliseconds, and on a machine with much else to do some seconds. */
+const PATIENCE_MILLISECONDS = 30_000;
+let names = 0;
+
+function flags(count: number): { input: string; output: string; args: string[] } {
+  names += 1;
+  const [input, output] = [path(`in-${names}.jsonl`), path(`out-${names}.jsonl`)];
+  writeLines(input, Array.from({ length: count }, (_, at) => ({ id: `row-${at}`, tokens: [1, 3 + (at % 250), 7] })));
+  return { input, output, args: ['generate', '--model', TINY_MODEL, '--input', input, '--output', output, '--max-new-tokens', '4', '--ignore-eos'] };
+}
+
+/** The same with other paths: a later flag replaces an earlier one. */
+const withPaths = (args: readonly string[], paths: Readonly<Record<string, string>>): string[] => [...args, ...Object.entries(paths).flatMap(([flag, file]) => [`--${flag}`, file])];
+
+function fifo(): string {
+  names += 1;
+  const file = path(`fifo-${names}`);
+  execFileSync('mkfifo', [file]);
+  return file;
+}
+
+function socket(file: string): void {
+  spawnSync(process.execPath, ['-e', 'require("node:net").createServer().listen(process.argv[1], () => process.kill(process.pid, "SIGKILL"))', file], { stdio: 'ignore' });
+}
+
+const sizeOf = (file: string): number => (existsSync(file) ? statSync(file).size : 0);
+
+/** What a process comes to; killed when it does not end by itself. */
+async function endOf(child: ChildProcess): Promise<CliResult> {
+  const timer = setTimeout(() => child.kill('SIGKILL'), PATIENCE_MILLISECONDS);
+  return resultOf(child).finally(() => clearTimeout(timer));
+}
+
+/** What a process has open. */
+function opened({ pid }: ChildProcess): string[] {
+  const folder = `/proc/${pid}/fd`;
+  return readdirSync(folder).map((name) => {
+    try {
+      return readlinkSync(`${folder}/${name}`);
+    } catch {
+      return '';
+    }
+  });
+}
+
+describe('an input that changes during a run: exit 2, what is finished is intact, and --resume goes on when the input is restored', () => {
+  test.each([
+    ['appended to', 'input', (input: string) => appendFileSync(input, '{"tokens":[1,5]}\n'), /in-\d+\.jsonl: the input grew during the run: found \d+ bytes, expected the \d+ bytes \(400 rows\)/],
+    ['cut short', 'completion', (input: string) => truncateSync(input, 3000), /in-\d+\.jsonl: the input shrank during the run: found 3000 bytes, expected the \d+ bytes \(400 rows\)/],
+    ['rewritten', 'input', (input: string) => writeFileSync(input, readFileSync(input, 'utf8').replaceAll(',7]', ',8]')), /in-\d+\.jsonl: the input changed during the run: found other bytes after byte 0, expected the/],
+  ] as const)('%s, in order of %s', async (_, order, change, message) => {
+    const { input, output, args } = flags(400);
+    const all = [...args, '--max-new-tokens', '30', '--batch-size', '4', '--order', order];
+    const original = readFileSync(input);
+    const child = startCli(all);
+    const ended = endOf(child);
+    await until(() => sizeOf(output) > 0 || child.exitCode !== null);
+    child.kill('SIGSTOP');
+    change(input);
+    child.kill('SIGCONT');
+    const { code, stderr } = await ended;
+    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringMatching(message) });
+    const done = readResults(output);
+    expect(done.length).toBeGreaterThan(0);
+
+    const refused = await runCli([...all, '--resume']);
+    expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('differs from the one that began it in the input') });
+    writeFileSync(input, original);
+    expect(await runCli([...all, '--resume'])).toMatchObject({ code: 0 });
+    const results = byIndex(readResults(output));
+    expect(results.map(({ id }) => id)).toEqual(Array.from({ length: 400 }, (_, at) => `row-${at}`));
+    expect(results.filter(({ index }) => done.some((before) => before.index === index))).toEqual(byIndex(done));
+  });
+});
+
+describe('waiting for somebody else at a FIFO', () => {
+  test.each([['SIGINT', 130], ['SIGTERM', 143]] as const)('%s ends it: an input that nobody writes to, an output that nobody reads, or that nobody goes on reading', async (signal, code) => {
+    const ends: Promise<CliResult>[] = [];
+    const interrupted = (args: readonly string[], ready: (trace: string) => boolean): void => {
+      const trace = path(`trace-${(names += 1)}`);
+      const child = startCli([...args, '--trace', trace]);
+      ends.push(endOf(child));
+      // The trace is begun right before the run.
+      void until(() => (sizeOf(trace) > 0 && ready(trace)) || child.exitCode !== null).then(() => child.kill(signal));
+    };
+    const { args } = flags(20);
+    interrupted(withPaths(args, { input: fifo() }), () => true);
+    interrupted(withPaths(args, { output: fifo() }), () => true);
+    // More than a pipe holds, and tasks of the run in the trace.
+    const stalled = fifo();
+    const reader = spawn('sh', ['-c', 'exec 3<"$1"; read line <&3; exec sleep 60', 'sh', stalled], { stdio: 'ignore' });
+    interrupted(withPaths(flags(4000).args, { output: stalled }), (trace) => sizeOf(trace) > 300_000);
+    for (const end of ends) expect(await end).toMatchObject({ code, stderr: expect.stringContaining('stopping') });
+    reader.kill();
+  });
+
+  test('an input of another command', async () => {
+    const text = fifo();
+    const child = startCli(['perplexity', '--model', tinyModelWithTokenizer(path('text')), '--text', text, '--window', '8']);
+    const ended = endOf(child);
+    await until(() => child.exitCode !== null || opened(child).includes(text));
+    child.kill('SIGINT');
+    expect(await ended).toMatchObject({ code: 130 });
+  });
+
+  test('a writer and a reader that come late are served, as are substituted processes', async () => {
+    const [from, to] = [fifo(), fifo()];
+    const { input, args } = flags(20);
+    const late = endOf(startCli(withPaths(args, { input: from, output: to })));
+    const feed = openSync(from, 'w');
+    writeSync(feed, readFileSync(input));
+    closeSync(feed);
+    const lines = readFileSync(to, 'utf8').split('\n');
+    expect(await late).toMatchObject({ code: 0 });
+    expect(lines).toHaveLength(21);
+    const command = '"$0" "$@" --input <(cat "$INPUT") --output >(wc -l >"$COUNT")';
+    const shell = spawn('bash', ['-c', command, process.execPath, built('cli/main.js'), ...args.slice(0, 3), '--max-new-tokens', '2'], { env: { ...process.env, INPUT: input, COUNT: path('count') } });
+    expect(await endOf(shell)).toMatchObject({ code: 0 });
+    await until(() => sizeOf(path('count')) > 0);
+    expect(readFileSync(path('count'), 'utf8').trim()).toBe('20');
+  });
+
+  test('devices and descriptors: /dev/null, /dev/stdin, /dev/stdout, /dev/fd', async () => {
+    const { input, args } = flags(20);
+    const rows = readFileSync(input, 'utf8');
+    // Through real pipes: what Node connects processes with are sockets.
+    const piped = async (paths: Readonly<Record<string, string>>): Promise<CliResult> => {
+      const shell = spawn('bash', ['-c', 'set -o pipefail; cat | "$0" "$@" | cat', process.execPath, built('cli/main.js'), ...withPaths(args, paths)], { stdio: 'pipe' });
+      shell.stdin.end(rows);
+      return endOf(shell);
+    };
+    const named = await piped({ input: '/dev/stdin', output: '/dev/stdout' });
+    expect(named).toMatchObject({ code: 0 });
+    expect(named.stdout.split('\n')).toHaveLength(21);
+    expect(await piped({ input: '/dev/fd/0', output: '/dev/null' })).toMatchObject({ code: 0, stdout: '', stderr: expect.stringContaining('20 rows') });
+    expect(await runCli(withPaths(args, { input: '/dev/null', output: path('nothing.jsonl') }))).toMatchObject({ code: 0 });
+    expect(readResults(path('nothing.jsonl'))).toEqual([]);
+  });
+});
+
+describe('what is no file where a file is written', () => {
+  test.each(['FIFO', 'folder', 'socket'])('a %s as lock, record, temporary file, statistics or trace is refused, before anything is done', async (kind) => {
+    const make = (file: string): void => {
+      if (kind === 'FIFO') execFileSync('mkfifo', [file]);
+      else if (kind === 'folder') mkdirSync(file);
+      else socket(file);
+    };
+    const attempts = ['.lock', '.job.json', '.retry.tmp', '.stats', '.trace'].map(async (suffix) => {
+      const { output, args } = flags(2);
+      make(`${output}${suffix}`);
+      const report = suffix === '.stats' || suffix === '.trace' ? { [suffix.slice(1)]: `${output}${suffix}` } : {};
+      const { code, stderr } = await endOf(startCli(withPaths(args, report)));
+      expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining(`${output}${suffix}: `) });
+      expect(stderr).toMatch(new RegExp(`(found|it is) a ${kind}, expected`));
+      expect(existsSync(output)).toBe(false);
+    });
+    await Promise.all(attempts);
+  });
+
+  test('statistics and traces for which there is no folder, no permission or no room are refused, before anything is done', async () => {
+    const { output, args } = flags(2);
+    // Not even the superuser makes a file there.
+    for (const [report, file] of [['stats', '/proc/stats.json'], ['trace', '/proc/trace.json'], ['stats', path('none/stats.json')], ['trace', path('none/trace.json')], ['trace', '/dev/full']] as const) {
+      expect(await runCli(withPaths(args, { [report]: file }))).toMatchObject({ code: 2, stderr: expect.stringContaining(`error: ${file}: cannot be written: `) });
+      expect(existsSync(output)).toBe(false);
+    }
+  });
+});
+
+describe('standard output', () => {
+  const closed = (args: readonly string[]): Promise<CliResult> => endOf(spawn('sh', ['-c', 'exec "$0" "$@" >&-', process.execPath, built('cli/main.js'), ...args], { stdio: ['ignore', 'pipe', 'pipe'] }));
+
+  (existsSync('/proc/self/fdinfo') ? test : test.skip)('closed from the start: rows would be lost, so none is made', async () => {
+    const { args } = flags(3);
+    const message = 'error: standard output: cannot be written: found it closed';
+    expect(await closed(withPaths(args, { output: '-' }))).toMatchObject({ code: 2, stderr: expect.stringContaining(message) });
+    expect(await closed(['tokenize', '--model', tinyModelWithTokenizer(path('closed'))])).toMatchObject({ code: 2, stderr: expect.stringContaining(message) });
+    // Where nothing goes there, it is no matter.
+    expect(await closed(args)).toMatchObject({ code: 0 });
+  });
+
+  test('thrown away on purpose', async () => {
+    const { args } = flags(3);
+    const shell = spawn('sh', ['-c', 'exec "$0" "$@" >/dev/null', process.execPath, built('cli/main.js'), ...withPaths(args, { output: '-' })], { stdio: 'pipe' });
+    expect(await endOf(shell)).toMatchObject({ code: 0 });
+  });
+});
+
+test('what a killed run leaves beside its output is gone after the next one', async () => {
+  const { output, args } = flags(20);
+  const script = `
+    const { acquireFileLock } = await import(process.argv[1]);
+    const { temporaryPath } = await import(process.argv[2]);
+    const { writeFileSync } = await import('node:fs');
+    const output = process.argv[3];
+    acquireFileLock(output + '.lock', output);
+    for (const place of ['.lock', '.job.json', '.stats']) writeFileSync(temporaryPath(output + place), '{');
+    writeFileSync(output + '.retry.tmp', '{"id":1');
+    process.kill(process.pid, 'SIGKILL');`;
+  const killed = spawn(process.execPath, ['--input-type=module', '-e', script, built('jobs/fileLock.js'), built('model/files/temporaryFiles.js'), output], { stdio: 'pipe' });
+  expect(await resultOf(killed)).toMatchObject({ code: 137, stderr: '' });
+  const beside = (): string[] => readdirSync(path('.')).filter((name) => path(name).startsWith(output));
+  expect(beside()).toHaveLength(5);
+  writeFileSync(`${output}.4711-mine.tmp`, 'of somebody else');
+  expect(await runCli(withPaths(args, { stats: `${output}.stats` }))).toMatchObject({ code: 0 });
+  expect(beside().map((name) => name.slice(name.indexOf('.jsonl'))).sort()).toEqual(['.jsonl', '.jsonl.4711-mine.tmp', '.jsonl.job.json', '.jsonl.stats']);
+});

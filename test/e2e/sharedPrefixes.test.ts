@@ -1,0 +1,83 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { Subject } from 'rxjs';
+import { Engine, offloadGenerate, type EngineOptions, type Row, type RowResult, type RunOptions, type RunStats } from '../../src/index.js';
+import { schedules } from '../support/arbitraryRuns.js';
+import { model } from './support.js';
+
+/** Rows of a tree of prompts: a system's, a document's and a question's tokens. */
+const trees = fc.array(
+  fc.record({ system: fc.nat(1), document: fc.nat(2), question: fc.nat(9), systemTokens: fc.constantFrom(0, 20, 32, 45), documentTokens: fc.constantFrom(0, 12, 19), new: fc.integer({ min: 1, max: 6 }), sampled: fc.boolean() }),
+  { minLength: 2, maxLength: 14 },
+).map((picks) => picks.map((pick, id): Row => ({
+  id,
+  tokens: [
+    ...Array.from({ length: pick.systemTokens }, (_, i) => (pick.system * 91 + i * 17 + 3) % 250),
+    ...Array.from({ length: pick.documentTokens }, (_, i) => (pick.document * 57 + i * 29 + 11) % 250),
+    ...Array.from({ length: 1 + pick.question }, (_, i) => (pick.question * 31 + i * 7 + 5) % 250),
+  ],
+  maxNewTokens: pick.new,
+  ...(pick.sampled && { temperature: 0.9, seed: id }),
+})));
+
+async function generate(engine: Engine, rows: readonly Row[], run: RunOptions): Promise<{ results: RowResult[]; stats: RunStats | undefined }> {
+  const results: RowResult[] = [];
+  let stats: RunStats | undefined;
+  for await (const row of engine.generate(rows, { logprobs: 1, ignoreEos: true, ...run, onStats: (final) => { stats = final; } })) results.push(row);
+  return { results, stats };
+}
+
+const MODELS: readonly (readonly [string, Partial<EngineOptions>])[] = [
+  ['llama-Q4_1.gguf', {}], ['gemma3-mixed.gguf', {}], ['mixtral', {}], ['falcon-rw', {}], ['llama-Q4_1.gguf', { precision: 'float32' }],
+  ['llama-Q4_1.gguf', { compressCache: '4bit', sparseAttention: 0.3 }], ['gemma3-mixed.gguf', { compressCache: '8bit' }], ['llama-Q4_1.gguf', { weights: { cpu: 0, disk: 1 } }],
+];
+
+describe.each(MODELS)('%s, %j', (name, more) => {
+  test('the same bits with sharing on and off, whatever the tree, the order, the schedule and the chunks', async () => {
+    await fc.assert(
+      fc.asyncProperty(trees, schedules, fc.integer({ min: 1, max: 6 }), fc.integer({ min: 1, max: 2 }), fc.integer({ min: 6, max: 64 }), async (rows, schedule, batchSize, batches, tokensPerSquare) => {
+        await using engine = await Engine.open({ model: model(name), batchSize, batches, tokensPerSquare, ...more });
+        const shared = await generate(engine, rows, { schedule });
+        const alone = await generate(engine, rows, { schedule, sharePrefixes: false });
+        expect(shared.results).toEqual(alone.results);
+        expect(alone.stats?.sharing.promptTokensSaved).toBe(0);
+      }),
+      { numRuns: 8 },
+    );
+  }, 60_000);
+});
+
+test('statistics say what was saved; memory holds one copy', async () => {
+  const common = Array.from({ length: 80 }, (_, i) => (i * 17 + 3) % 250);
+  const rows = Array.from({ length: 32 }, (_, id): Row => ({ id, tokens: [...common, id, id + 1], maxNewTokens: 4 }));
+  await using engine = await Engine.open({ model: model('llama-Q4_1.gguf'), batchSize: 32, tokensPerSquare: 256 });
+  const { stats } = await generate(engine, rows, {});
+  expect(stats?.sharing.promptTokensSaved).toBe(31 * 80);
+  const shared = stats?.memory['cpu']?.peakBytes ?? NaN;
+  const { stats: without } = await generate(engine, rows, { sharePrefixes: false });
+  expect(without?.tokens).toEqual(stats?.tokens);
+  expect(shared).toBeLessThan(without?.memory['cpu']?.peakBytes ?? NaN);
+});
+
+test('rows of an Observable share what those before them have computed', async () => {
+  const common = Array.from({ length: 90 }, (_, i) => (i * 17 + 3) % 250);
+  await using engine = await Engine.open({ model: model('llama-Q4_1.gguf'), batchSize: 4 });
+  const rows$ = new Subject<Row>();
+  const results: RowResult[] = [];
+  let stats: RunStats | undefined;
+  const ended = new Promise<void>((resolve, reject) => {
+    rows$.pipe(offloadGenerate(engine, { maxNewTokens: 2, ignoreEos: true, onStats: (final) => { stats = final; } })).subscribe({
+      next: (result) => {
+        results.push(result);
+        if (results.length < 5) rows$.next({ tokens: [...common, results.length] });
+        else rows$.complete();
+      },
+      error: reject,
+      complete: resolve,
+    });
+  });
+  rows$.next({ tokens: [...common, 0] });
+  await ended;
+  expect(results).toHaveLength(5);
+  expect(stats?.sharing.promptTokensSaved).toBe(4 * 90);
+});

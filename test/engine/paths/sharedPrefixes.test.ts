@@ -1,0 +1,181 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { lastValueFrom, toArray } from 'rxjs';
+import { PagePool } from '../../../src/engine/memory/PagePool.js';
+import { defaultPipeline } from '../../../src/operators/defaultPipeline.js';
+import { finishedRows } from '../../../src/operators/finishedRows.js';
+import { squares } from '../../../src/operators/squares.js';
+import type { Schedule } from '../../../src/engine/schedules/Schedule.js';
+import { diagonalBlock } from '../../../src/engine/schedules/diagonalBlock.js';
+import { rowByRow } from '../../../src/engine/schedules/rowByRow.js';
+import { zigZagBlock } from '../../../src/engine/schedules/zigZagBlock.js';
+import type { RunStats } from '../../../src/RunStats.js';
+import { schedules } from '../../support/arbitraryRuns.js';
+import { watchContents, type CacheContents } from '../../support/cacheContents.js';
+import { inTime, judgeResults, late } from '../../support/judgedRun.js';
+import { randomSchedule } from '../../support/randomSchedule.js';
+import { simulatedRun, type SimulatedResult, type SimulatedRow } from '../../support/simulatedRun.js';
+
+interface Setup {
+  readonly rows: readonly SimulatedRow[];
+  readonly schedule: Schedule;
+  readonly pageTokens: number;
+  readonly pages: number;
+  readonly slots: number;
+  readonly rowsPerSlot: number;
+  readonly tokensPerSquare: number;
+  readonly window: number;
+  readonly ahead: number;
+  readonly pauses?: readonly number[];
+  readonly sharePrefixes?: boolean;
+}
+
+const LAYERS = 2;
+
+function openRun({ rows, pageTokens, pages, pauses, sharePrefixes = true, ...given }: Setup, fail?: () => string | undefined) {
+  const { schedule, slots, rowsPerSlot, tokensPerSquare, window, ahead } = given;
+  const pool = new PagePool(pages, pageTokens);
+  let contents: CacheContents | undefined;
+  let stats: RunStats | undefined;
+  const simulated = simulatedRun({
+    grid: { layers: LAYERS, slots, rowsPerSlot, tokensPerSquare }, rows: pauses ? late(rows, pauses) : rows, schedule, pool, pageTokens, window, ahead, sharePrefixes,
+    ...(fail && { simulation: { fail } }),
+    wrapDevice: (device) => {
+      const watched = watchContents(device, pageTokens);
+      contents = watched.contents;
+      return watched.device;
+    },
+    onStats: (final) => { stats = final; },
+  });
+  const results$ = squares(simulated.run).pipe(defaultPipeline(simulated.run), finishedRows(simulated.run));
+  return { ...simulated, results$, contents: (): CacheContents => contents ?? { rows: new Map(), wrong: [] }, saved: () => stats?.sharing.promptTokensSaved };
+}
+
+async function play(setup: Setup) {
+  const opened = openRun(setup);
+  const results = await inTime(lastValueFrom(opened.results$.pipe(toArray())));
+  await inTime(opened.run.drained);
+  judgeResults(setup.rows, results);
+  expect(results).toHaveLength(setup.rows.length);
+  expect(opened.contents().wrong).toEqual([]);
+  expect(opened.pool.used).toEqual({ gpu: 0, memory: 0, disk: 0 });
+  return opened;
+}
+
+/** Positions of the model's first layer that were computed. */
+const computed = ({ rows }: CacheContents): number => [...rows.values()].reduce((sum, row) => sum + (row.computed.get(0) ?? 0), 0);
+
+/** Rows of a tree: they begin with what they have of some parts in common. */
+const prompts = fc.array(fc.tuple(fc.nat(2), fc.nat(3), fc.nat(9), fc.integer({ min: 0, max: 20 }), fc.integer({ min: 0, max: 9 }), fc.integer({ min: 0, max: 4 })), { maxLength: 16 }).map((picks) =>
+  picks.map(([system, document, question, first, second, third]) => [
+    ...Array.from({ length: first }, (_, i) => 100 * system + i),
+    ...Array.from({ length: second }, (_, i) => 1000 + 100 * document + i),
+    ...Array.from({ length: third + 1 }, (_, i) => 10_000 + 100 * question + i),
+  ]),
+);
+
+const setups: fc.Arbitrary<Setup> = fc.record({
+  rows: fc.tuple(prompts, fc.array(fc.record({ newTokens: fc.integer({ min: 1, max: 5 }), endsAfter: fc.oneof(fc.constant(Infinity), fc.integer({ min: 1, max: 5 })) }), { minLength: 16, maxLength: 16 }))
+    .map(([tokens, ends]) => tokens.map((prompt, i) => ({ prompt, promptTokens: prompt.length, newTokens: 1, ...ends[i] }))),
+  schedule: schedules,
+  pageTokens: fc.integer({ min: 1, max: 6 }),
+  morePages: fc.nat(30),
+  slots: fc.integer({ min: 1, max: 3 }),
+  rowsPerSlot: fc.integer({ min: 1, max: 4 }),
+  tokensPerSquare: fc.integer({ min: 4, max: 24 }),
+  window: fc.integer({ min: 1, max: 9 }),
+  ahead: fc.integer({ min: 1, max: 12 }),
+  pauses: fc.option(fc.array(fc.nat(30), { maxLength: 6 }), { nil: undefined }),
+}).map(({ morePages, pauses, ...setup }) => ({
+  ...setup,
+  ...(pauses && { pauses }),
+  pages: morePages + Math.max(1, ...setup.rows.map(({ promptTokens, newTokens }) => Math.ceil((promptTokens + newTokens) / setup.pageTokens))),
+}));
+
+describe('rows that share prefixes', () => {
+  test('whatever they share, in any order, memory and schedule: each sees its own tokens, and all pages come back', async () => {
+    await fc.assert(fc.asyncProperty(setups, async (setup) => { await play(setup); }), { numRuns: 500 });
+  }, 120_000);
+
+  test('wherever a task fails or somebody unsubscribes, all pages come back', async () => {
+    await fc.assert(
+      fc.asyncProperty(setups, fc.nat(200), fc.boolean(), async (setup, after, fails) => {
+        let submitted = 0;
+        const opened = openRun(setup, fails ? () => (++submitted > after ? 'it broke' : undefined) : undefined);
+        const results: SimulatedResult[] = [];
+        await inTime(new Promise<void>((resolve) => {
+          const subscription = opened.results$.subscribe({ next: (result) => results.push(result), error: () => { resolve(); }, complete: resolve });
+          const wait = (turns: number): void => {
+            if (turns > 0) setImmediate(() => { wait(turns - 1); });
+            else {
+              subscription.unsubscribe();
+              resolve();
+            }
+          };
+          if (!fails) wait(after);
+        }));
+        await inTime(opened.run.drained);
+        judgeResults(setup.rows, results);
+        expect(opened.contents().wrong).toEqual([]);
+        expect(opened.pool.used).toEqual({ gpu: 0, memory: 0, disk: 0 });
+      }),
+      { numRuns: 200 },
+    );
+  }, 60_000);
+
+  const plenty = { pageTokens: 4, pages: 10_000, slots: 2, rowsPerSlot: 8, tokensPerSquare: 400, window: 8, ahead: 64 };
+  const shared = Array.from({ length: 101 }, (_, i) => i);
+  const rowsOf = (count: number, own: number): SimulatedRow[] =>
+    Array.from({ length: count }, (_, row) => ({ promptTokens: 101 + own, newTokens: 3, prompt: [...shared, ...Array.from({ length: own }, (_, i) => 1000 + 50 * row + i)] }));
+
+  test.each([diagonalBlock(), zigZagBlock(), rowByRow()])('$name: what all rows begin with is computed once, to the token', async (schedule) => {
+    const { contents, saved } = await play({ ...plenty, schedule, rows: rowsOf(40, 6) });
+    expect(computed(contents())).toBe(101 + 40 * (6 + 2));
+    expect(saved()).toBe(39 * 101);
+  });
+
+  test('a tree of two levels, in any order: every token of it once', async () => {
+    const rows = Array.from({ length: 64 }, (_, i) => {
+      const [system, document, question] = [i % 2, i % 8, i];
+      const prompt = [...Array.from({ length: 37 }, (_, t) => 100 * system + t), ...Array.from({ length: 30 }, (_, t) => 1000 + 100 * document + t), ...Array.from({ length: 5 }, (_, t) => 10_000 + 10 * question + t)];
+      return { promptTokens: prompt.length, newTokens: 2, prompt };
+    });
+    const { contents } = await play({ ...plenty, schedule: diagonalBlock(), rows });
+    expect(computed(contents())).toBe(2 * 37 + 8 * 30 + 64 * (5 + 1));
+  });
+
+  test('equal prompts compute all but their last token once', async () => {
+    const rows = Array.from({ length: 20 }, () => ({ promptTokens: 101, newTokens: 1, prompt: shared }));
+    const { contents } = await play({ ...plenty, schedule: diagonalBlock(), rows });
+    expect(computed(contents())).toBe(100 + 20);
+  });
+
+  test('rows that come one by one share what those before them have computed, also when none of these is left', async () => {
+    const { contents } = await play({ ...plenty, schedule: diagonalBlock(), rows: rowsOf(6, 6), pauses: [400] });
+    expect(computed(contents())).toBe(101 + 6 * (6 + 2));
+  });
+
+  test('little in common is not waited for', async () => {
+    const rows = Array.from({ length: 8 }, (_, row) => ({ promptTokens: 12, newTokens: 2, prompt: [1, 2, 3, 4, 5, ...Array.from({ length: 7 }, (_, i) => 100 * row + i)] }));
+    const { contents } = await play({ ...plenty, schedule: diagonalBlock(), rows });
+    expect(contents().rows.size).toBe(8);
+  });
+
+  test('it holds memory once: so many rows fit as have room beside one copy', async () => {
+    const opened = await play({ ...plenty, pages: 26 + 16 * 3, schedule: diagonalBlock(), rows: rowsOf(40, 6) });
+    expect(opened.pool.peakUsed.memory).toBeLessThanOrEqual(26 + 16 * 3);
+    expect(computed(opened.contents())).toBe(101 + 40 * (6 + 2));
+  });
+
+  test('a page that is being copied when nobody is known any more who begins so is found again by who comes then', async () => {
+    // Pages of two tokens: row 3 copies one token of row 0's first page, while rows 1 and 2 end; row 4 begins with all of that page.
+    const rows = [[0, 1, 2, 3, 10], [1000, 10, 11, 12, 13, 14], [10], [0, 10], [0, 1, 10]].map((prompt) => ({ prompt, promptTokens: prompt.length, newTokens: 1 }));
+    for (let seed = 0; seed < 40; seed++) await play({ rows, schedule: randomSchedule(seed), pageTokens: 2, slots: 2, rowsPerSlot: 2, tokensPerSquare: 4, window: 2, ahead: 2, pauses: [4, 3, 25, 25], pages: 6 });
+  });
+
+  test('without sharing nothing is shared', async () => {
+    const { contents, saved } = await play({ ...plenty, sharePrefixes: false, schedule: diagonalBlock(), rows: rowsOf(10, 6) });
+    expect(computed(contents())).toBe(10 * (107 + 2));
+    expect(saved()).toBe(0);
+  });
+});

@@ -1,0 +1,18 @@
+import { WEIGHT_BLOCKS, type WeightType } from '../../../src/model/TensorBinding.js';
+import type { TensorImage } from '../images/ModelImage.js';
+
+export function isWeightType(type: TensorImage['type']): type is WeightType {
+  return typeof type === 'string' && Object.hasOwn(WEIGHT_BLOCKS, type);
+}
+
+/** Bytes that a shape takes in a type; a fraction where its rows are no whole blocks. */
+export function bytesOf(type: WeightType, shape: readonly number[]): number {
+  return (shape.reduce((product, size) => product * size, 1) / WEIGHT_BLOCKS[type].elements) * WEIGHT_BLOCKS[type].bytes;
+}
+
+/** So many bytes: those that there are, again and again. */
+export function tiled(data: Uint8Array, length: number): Uint8Array {
+  const result = new Uint8Array(length);
+  for (let at = 0; at < length && data.length > 0; at += data.length) result.set(data.subarray(0, length - at), at);
+  return result;
+}

@@ -1,0 +1,57 @@
+import { once } from 'node:events';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from '@jest/globals';
+import { resultOf, startCli, tinyModelWithTokenizer } from '../cli/support.js';
+import { temporaryFolder } from '../jobs/support/files.js';
+
+const path = temporaryFolder();
+
+/** Rows that a pattern of the model's works on for some tenths of a second each, and no end of them. */
+function slowModel(): { model: string; text: string } {
+  const model = tinyModelWithTokenizer(path('model'));
+  const file = join(model, 'tokenizer.json');
+  const tokenizer = JSON.parse(readFileSync(file, 'utf8')) as Record<string, unknown>;
+  writeFileSync(file, JSON.stringify({ ...tokenizer, pre_tokenizer: { type: 'Split', pattern: { Regex: '(a+)+$' }, behavior: 'Isolated' } }));
+  return { model, text: `${'a'.repeat(22)}b` };
+}
+
+/** Sends the signal once the first answer is there, and says how the process ended. */
+async function interrupted(args: readonly string[], input: string, signal: 'SIGINT' | 'SIGTERM'): Promise<number> {
+  const child = startCli(args);
+  const timer = setTimeout(() => child.kill('SIGKILL'), 40_000);
+  child.stdin?.on('error', () => undefined).write(input);
+  if (child.stdout) await once(child.stdout, 'readable');
+  child.kill(signal);
+  const { code } = await resultOf(child);
+  clearTimeout(timer);
+  return code;
+}
+
+test.each([['tokenize', 'SIGINT', 130], ['tokenize', 'SIGTERM', 143]] as const)('%s: %s is heard between rows that each take their time', async (command, signal, code) => {
+  const { model, text } = slowModel();
+  // All of them in one piece of input: between them nothing waits for the disk or a pipe.
+  expect(await interrupted([command, '--model', model], `${JSON.stringify({ text })}\n`.repeat(2000), signal)).toBe(code);
+});
+
+test('generate: SIGINT is heard while rows are refused one after the other', async () => {
+  const { model, text } = slowModel();
+  const rows = `${JSON.stringify({ prompt: 'a', maxNewTokens: 1 })}\n${`${JSON.stringify({ prompt: `${text}${'é'.repeat(200)}` })}\n`.repeat(2000)}`;
+  const args = ['generate', '--model', model, '--input', '-', '--output', '-', '--batch-size', '1', '--batches', '1', '--threads', '1', '--cpu-memory', '512MiB'];
+  expect(await interrupted(args, rows, 'SIGINT')).toBe(130);
+});
+
+test('tokenize: SIGINT ends the work on one row that takes long', async () => {
+  const { model, text } = slowModel();
+  const child = startCli(['tokenize', '--model', model]);
+  const timer = setTimeout(() => child.kill('SIGKILL'), 40_000);
+  // The longer the row, the more time it has: this one more than the test waits.
+  child.stdin?.on('error', () => undefined).write(`{"text":"b"}\n{"text":"${'a'.repeat(60)}${text}${'é'.repeat(2_500_000)}"}\n`);
+  if (child.stdout) await once(child.stdout, 'readable');
+  // As people do: one that comes while the row is still being read waits for it.
+  const again = setInterval(() => child.kill('SIGINT'), 300);
+  const { code, stdout } = await resultOf(child);
+  clearTimeout(timer);
+  clearInterval(again);
+  expect({ code, rows: stdout.trim().split('\n').length }).toEqual({ code: 130, rows: 1 });
+});
