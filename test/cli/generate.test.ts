@@ -25,7 +25,8 @@ describe('generate', () => {
     const { output, args } = flags(rows(20));
     const { code, stdout, stderr } = await runCli([...args, '--max-new-tokens', '6', '--ignore-eos']);
     expect({ code, stdout }).toEqual({ code: 0, stdout: '' });
-    expect(stderr).toMatch(/^20 rows, 120 tokens in [\d.]+ s .*tokens\/s\n$/);
+    // Whether rows that begin with the same token share it depends on who is there when.
+    expect(stderr).toMatch(/^20 rows, 120 tokens in [\d.]+ s .*tokens\/s(, \d+% of the prompts shared)?\n$/);
     const results = readResults(output);
     expect(results.map(({ id, index }) => [id, index])).toEqual(rows(20).map((row, at) => [(row as { id: string }).id, at]));
     for (const result of results) {

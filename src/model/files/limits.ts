@@ -60,7 +60,7 @@ export const ROW_LIMITS = {
   /** Units of a row's text for each token that the model's context holds; 1 Mi units are always read. */
   textUnitsPerContextToken: 64,
   /** Milliseconds that a model's own patterns or its template may work on a row. Real ones take well under one. */
-  milliseconds: 2_000,
+  milliseconds: 1_000,
   /** Microseconds more for each unit of the row. Known tokenizers take one or two, on a machine that does nothing else. */
   microsecondsPerUnit: 20,
   /** Times that a step may make a text longer. The most of any known, NFKD, is 18. */

@@ -16,6 +16,9 @@ const INTERRUPTIBLE = 2 ** 20;
 /** After each run that had to be ended the next one gets half the time, down to a 32nd: a file that is at fault shall not keep a job busy for days. */
 const MOST_HALVINGS = 5;
 
+/** So many runs that ended by themselves make one good that had to be ended: patterns that fail on some texts alone are no better for the others. */
+const RUNS_A_HALVING = 64;
+
 const sandbox: { work: (() => void) | undefined } = { work: undefined };
 const context = createContext(sandbox);
 const script = new Script('work()');
@@ -29,7 +32,7 @@ const script = new Script('work()');
 export class Guard {
   /** Field of the model's file that is at work; whoever runs something that may not be linear names it here. */
   field = 'tokenizer';
-  #timeouts = 0;
+  #halvings = 0;
   #running = false;
 
   constructor(readonly fields: Fields) {}
@@ -72,7 +75,7 @@ export class Guard {
     // Inside another run its clock counts.
     if (this.#running) return work();
     const full = ROW_LIMITS.milliseconds + (units * ROW_LIMITS.microsecondsPerUnit) / 1000;
-    const timeout = Math.ceil(full / 2 ** Math.min(this.#timeouts, MOST_HALVINGS));
+    const timeout = Math.ceil(full / 2 ** Math.ceil(this.#halvings));
     let result: { value: T } | undefined;
     const outer = sandbox.work;
     sandbox.work = () => {
@@ -94,10 +97,10 @@ export class Guard {
       sandbox.work = outer;
     }
     if (result === undefined) {
-      this.#timeouts++;
+      this.#halvings = Math.min(MOST_HALVINGS, Math.ceil(this.#halvings) + 1);
       throw new LimitError(this.field, `work on one text that did not come to an end within ${timeout} ms`, 'work in proportion to the text');
     }
-    this.#timeouts = 0;
+    this.#halvings = Math.max(0, this.#halvings - 1 / RUNS_A_HALVING);
     return result.value;
   }
 
