@@ -62,7 +62,7 @@ export const ROW_LIMITS = {
   /** Milliseconds that a model's own patterns or its template may work on a row. Real ones take well under one. */
   milliseconds: 1_000,
   /** Microseconds more for each unit of the row. Known tokenizers take one or two, on a machine that does nothing else. */
-  microsecondsPerUnit: 20,
+  microsecondsPerUnit: 10,
   /** Times that a step may make a text longer. The most of any known, NFKD, is 18. */
   growth: 64,
   /** Units that a step may add to a text, beyond 4 times its length. */
@@ -77,7 +77,7 @@ export const ROW_LIMITS = {
   /** Steps of a chat template for each message; the largest real ones take some hundreds. */
   templateStepsPerMessage: 20_000,
   /** Units of a text, or members of a list, that a template makes, beyond 8 times the messages' own. */
-  templateTextUnits: 1_000_000,
+  templateTextUnits: 131_072,
   /** Numbers of a template's `range`. */
   templateRange: 100_000,
 } as const;

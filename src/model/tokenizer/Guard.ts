@@ -11,13 +11,13 @@ import { LimitError } from './LimitError.js';
 const SHORT = 65_536;
 
 /** Above this length the time that is allowed is more than one waits for an answer to Ctrl-C. */
-const INTERRUPTIBLE = 2 ** 20;
+const INTERRUPTIBLE = 2 ** 17;
 
-/** After each run that had to be ended the next one gets half the time, down to a 32nd: a file that is at fault shall not keep a job busy for days. */
-const MOST_HALVINGS = 5;
+/** After each run that had to be ended the next one gets a quarter of the time, down to a 64th: a file that is at fault shall not keep a job busy for days. */
+const MOST_QUARTERINGS = 3;
 
 /** So many runs that ended by themselves make one good that had to be ended: patterns that fail on some texts alone are no better for the others. */
-const RUNS_A_HALVING = 64;
+const RUNS_A_QUARTERING = 64;
 
 const sandbox: { work: (() => void) | undefined } = { work: undefined };
 const context = createContext(sandbox);
@@ -32,7 +32,7 @@ const script = new Script('work()');
 export class Guard {
   /** Field of the model's file that is at work; whoever runs something that may not be linear names it here. */
   field = 'tokenizer';
-  #halvings = 0;
+  #quarterings = 0;
   #running = false;
 
   constructor(readonly fields: Fields) {}
@@ -75,7 +75,7 @@ export class Guard {
     // Inside another run its clock counts.
     if (this.#running) return work();
     const full = ROW_LIMITS.milliseconds + (units * ROW_LIMITS.microsecondsPerUnit) / 1000;
-    const timeout = Math.ceil(full / 2 ** Math.ceil(this.#halvings));
+    const timeout = Math.ceil(full / 4 ** Math.ceil(this.#quarterings));
     let result: { value: T } | undefined;
     const outer = sandbox.work;
     sandbox.work = () => {
@@ -97,10 +97,10 @@ export class Guard {
       sandbox.work = outer;
     }
     if (result === undefined) {
-      this.#halvings = Math.min(MOST_HALVINGS, Math.ceil(this.#halvings) + 1);
+      this.#quarterings = Math.min(MOST_QUARTERINGS, Math.ceil(this.#quarterings) + 1);
       throw new LimitError(this.field, `work on one text that did not come to an end within ${timeout} ms`, 'work in proportion to the text');
     }
-    this.#halvings = Math.max(0, this.#halvings - 1 / RUNS_A_HALVING);
+    this.#quarterings = Math.max(0, this.#quarterings - 1 / RUNS_A_QUARTERING);
     return result.value;
   }
 

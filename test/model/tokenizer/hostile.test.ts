@@ -270,15 +270,15 @@ describe('rows', () => {
     const start = performance.now();
     // The row's error and no one else's: a legitimate model may have a pattern that some row sends astray.
     expect(() => tokenizer.encode(`${'a'.repeat(60)}b`)).toThrow(RowError);
-    expect(() => tokenizer.encode(`${'a'.repeat(60)}b`)).toThrow(/^tokenizer.json: pre_tokenizer.pattern: found work .* did not come to an end within 50\d ms/);
+    expect(() => tokenizer.encode(`${'a'.repeat(60)}b`)).toThrow(/^tokenizer.json: pre_tokenizer.pattern: found work .* did not come to an end within 25\d ms/);
     expect(performance.now() - start).toBeLessThan(20_000);
-    // Rows like this one would otherwise keep a job busy for days: each has half the time of the one before.
-    for (let i = 0; i < 4; i++) expect(() => tokenizer.encode(`${'a'.repeat(60)}b`)).toThrow(RowError);
-    expect(() => tokenizer.encode(`${'a'.repeat(60)}b`)).toThrow(/within 3\d ms/);
+    // Rows like this one would otherwise keep a job busy for days: each has a quarter of the time of the one before.
+    for (let i = 0; i < 2; i++) expect(() => tokenizer.encode(`${'a'.repeat(60)}b`)).toThrow(RowError);
+    expect(() => tokenizer.encode(`${'a'.repeat(60)}b`)).toThrow(/within 1\d ms/);
     // Other rows are none the worse, and when many have been well there is patience again; one alone between bad ones buys none.
     expect(tokenizer.encode('ab')).toEqual([3]);
-    expect(() => tokenizer.encode(`${'a'.repeat(60)}b`)).toThrow(/within 3\d ms/);
-    for (let i = 0; i < 5 * 64; i++) expect(tokenizer.encode('ab')).toEqual([3]);
+    expect(() => tokenizer.encode(`${'a'.repeat(60)}b`)).toThrow(/within 1\d ms/);
+    for (let i = 0; i < 3 * 64; i++) expect(tokenizer.encode('ab')).toEqual([3]);
     expect(() => tokenizer.encode(`${'a'.repeat(60)}b`)).toThrow(/within 100\d ms/);
   });
 
