@@ -6,6 +6,8 @@ export interface ExpectedRows {
   readonly newTokens: number;
   /** Tokens of a long row, prompt and answer: the cache is provided for rows up to this length. Default: of an average one. */
   readonly longRowTokens?: number;
+  /** Of a prompt, the tokens with which others begin, too, on average: see `sharePrefixes`. Default 0. */
+  readonly sharedPrefixTokens?: number;
   /** How many there are; 0 is none. Default: not known, many. */
   readonly rows?: number;
 }

@@ -73,7 +73,7 @@ export async function simulatePlan(request: PlanRequest, given: Policy, options:
   checkMembers('options', options, CHECKS);
   const { policy, setting, cost } = settingOf({ ...parseRequest(request), costModel: 'spillway' }, given);
   const { shape, workload, hardware } = setting;
-  const { promptTokens, newTokens } = workload;
+  const { promptTokens, newTokens, sharedPrefixTokens = 0 } = workload;
   const sizes = sizesOf(setting);
   const slots = policy.batches;
   const grid = { layers: shape.layers, slots, rowsPerSlot: policy.batchSize, tokensPerSquare: Math.max(tokensPerSquareOf(policy), policy.batchSize) };
@@ -103,8 +103,9 @@ export async function simulatePlan(request: PlanRequest, given: Policy, options:
     movement: planMovement(setting, policy, sizes, computeTier),
     schedule: BLOCK_SCHEDULES[policy.schedule](),
     // Rows for every sweep that the window lets begin at once: a place that stays empty for want of a row would be the simulation's doing.
-    feed: new RowFeed(plannedRows(rows, promptTokens, newTokens), slots * policy.batchSize * (2 + Math.ceil(window / (shape.layers * slots)))),
+    feed: new RowFeed(plannedRows(rows, { promptTokens, newTokens, sharedPrefixTokens }), slots * policy.batchSize * (2 + Math.ceil(window / (shape.layers * slots)))),
     signal: options.signal,
+    sharePrefixes: sharedPrefixTokens > 0 && computeTier === 'cpu',
   });
   await lastValueFrom(throughStages(run, options.pipeline).pipe(count()));
   await run.drained;
@@ -139,9 +140,18 @@ function planMovement({ shape, block }: BlockSetting, { weights, cache, activati
   return computeTier === 'gpu' && block.cpuAttention ? withCpuAttention(moves) : moves;
 }
 
-async function* plannedRows(rows: number, promptTokens: number, newTokens: number): AsyncGenerator<RunRow<number>> {
-  const tokens = new Array<number>(promptTokens).fill(0);
+/** Tokens of each row. */
+interface PlannedRow {
+  readonly promptTokens: number;
+  readonly newTokens: number;
+  readonly sharedPrefixTokens: number;
+}
+
+async function* plannedRows(rows: number, { promptTokens, newTokens, sharedPrefixTokens }: PlannedRow): AsyncGenerator<RunRow<number>> {
+  const prefix = new Array<number>(sharedPrefixTokens).fill(0);
   for (let index = 0; index < rows; index++) {
+    // Behind what all have in common no two begin alike.
+    const tokens = [...prefix, ...new Array<number>(promptTokens - sharedPrefixTokens).fill(index + 1)];
     let sampled = 0;
     yield {
       sequence: { tokens, capacityTokens: promptTokens + newTokens, temperature: 0, topP: 1, topK: 0, minP: 0, repetitionPenalty: 1, seed: 0, logprobs: -1 },

@@ -1,8 +1,10 @@
 import { stat } from 'node:fs/promises';
-import { prepareRow, readRows, type ExpectedRows, type GenerateOptions, type RowInput, type Tokenizer } from './library.js';
+import { commonTokens, prepareRow, readRows, type ExpectedRows, type GenerateOptions, type RowInput, type Tokenizer } from './library.js';
 
 /** Rows of the input that are looked at. */
 const SAMPLE = 256;
+/** Tokens of each that are compared: how prompts begin. */
+const COMPARED = 16_384;
 /** Of them, this share is no longer than what counts as long. */
 const LONG = 0.95;
 const NO_LIMITS = { contextTokens: Infinity, vocabularySize: Infinity };
@@ -16,23 +18,28 @@ const NO_LIMITS = { contextTokens: Infinity, vocabularySize: Infinity };
 export async function expectedRows(input: string, format: 'jsonl' | 'text', options: GenerateOptions, tokenizer: Tokenizer, rows = Infinity): Promise<ExpectedRows | undefined> {
   if (input === '-' || !(await stat(input)).isFile()) return undefined;
   const lengths: { readonly prompt: number; readonly answer: number }[] = [];
+  const beginnings: (readonly number[])[] = [];
   for await (const row of readRows(input, { format })) {
-    const length = lengthOf(row, options, tokenizer);
-    if (length !== undefined && lengths.push(length) >= SAMPLE) break;
+    const prepared = preparedRow(row, options, tokenizer);
+    if (!prepared) continue;
+    const { tokens, maxNewTokens } = prepared;
+    beginnings.push(tokens.slice(0, COMPARED));
+    if (lengths.push({ prompt: tokens.length, answer: maxNewTokens }) >= SAMPLE) break;
   }
   if (lengths.length === 0) return { promptTokens: 0, newTokens: 0, rows: 0 };
   const toDo = Math.min(rows, lengths.length < SAMPLE ? lengths.length : Infinity);
   const mean = (of: 'prompt' | 'answer'): number => lengths.reduce((sum, each) => sum + each[of], 0) / lengths.length;
   const whole = lengths.map(({ prompt, answer }) => prompt + answer).sort((a, b) => a - b);
   const longest = whole[Math.ceil(whole.length * LONG) - 1];
-  return { promptTokens: mean('prompt'), newTokens: mean('answer'), ...(longest !== undefined && { longRowTokens: longest }), ...(toDo < Infinity && { rows: toDo }) };
+  // One of them computes what the others need not.
+  const shared = lengths.length < 2 ? 0 : commonTokens(beginnings) / (lengths.length - 1);
+  return { promptTokens: mean('prompt'), newTokens: mean('answer'), ...(longest !== undefined && { longRowTokens: longest }), ...(shared > 0 && { sharedPrefixTokens: shared }), ...(toDo < Infinity && { rows: toDo }) };
 }
 
-function lengthOf(row: RowInput, options: GenerateOptions, tokenizer: Tokenizer): { readonly prompt: number; readonly answer: number } | undefined {
+function preparedRow(row: RowInput, options: GenerateOptions, tokenizer: Tokenizer): Pick<ReturnType<typeof prepareRow>, 'tokens' | 'maxNewTokens'> | undefined {
   if ('error' in row) return undefined;
   try {
-    const { tokens, maxNewTokens } = prepareRow(row, options, tokenizer, NO_LIMITS);
-    return { prompt: tokens.length, answer: maxNewTokens };
+    return prepareRow(row, options, tokenizer, NO_LIMITS);
   } catch {
     // A bad row; the run will say so in its result.
     return undefined;

@@ -99,7 +99,10 @@ async function generate(flags: GenerateFlags, context: CommandContext): Promise<
     const settings: EngineOptions = { ...planned, ...engineOptions(flags, model) };
     const openEngine = (rows: number | undefined): Promise<Engine> => Engine.open({
       ...settings,
-      expectedRows: (tokenizer: Tokenizer) => expectedRows(flags.input, flags.inputFormat, options, tokenizer, rows),
+      expectedRows: async (tokenizer: Tokenizer) => {
+        const expected = await expectedRows(flags.input, flags.inputFormat, options, tokenizer, rows);
+        return expected && flags.sharePrefixes === 'off' ? { ...expected, sharedPrefixTokens: 0 } : expected;
+      },
       signal: context.signal,
       onProfile: showProfiling(meter, context),
       onPlan: (plan) => {

@@ -10,6 +10,7 @@ export {
   bytesOf, checkDistinctFiles, checkJobFiles, describeFileError, fileErrorCode, fileFailure, isBlank, Job, openLines, outputFiles, parseRow, readRows, specialKind, StreamWriter, writeFileAtomic,
 } from '../jobs/index.js';
 export type { JobOptions, JobSummary, NamedFile } from '../jobs/index.js';
+export { commonTokens } from '../rows/commonTokens.js';
 export { prepareRow } from '../engine/rows/prepareRow.js';
 export type { RowInput } from '../Row.js';
 export { modelFiles } from '../model/modelFiles.js';

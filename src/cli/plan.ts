@@ -18,6 +18,7 @@ interface PlanCommandFlags {
   readonly hardware: string;
   readonly promptTokens: number;
   readonly maxNewTokens: number;
+  readonly sharedPrefixTokens: number;
   readonly rows?: number;
   readonly policy?: string;
   readonly costModel: 'spillway' | 'flexgen' | 'lm-offload';
@@ -44,6 +45,7 @@ export function addPlan(program: Command, context: CommandContext): void {
   command.addOption(new Option('--hardware <this|name|file>', 'the machine: this one, measured once and remembered; flexgen-t4, flexgen-t4-measured, lm-offload-a100; or a file that profile wrote').argParser(path).default('this'));
   command.option('--prompt-tokens <n>', 'necessary: tokens of a prompt', wholeNumber(1, 2 ** 26));
   command.option('--max-new-tokens <n>', 'new tokens a row', wholeNumber(1, 2 ** 26), 128);
+  command.option('--shared-prefix-tokens <n>', 'of a prompt, tokens with which all of them begin: computed and kept once on a processor; the papers\' models know nothing of it', wholeNumber(0, 2 ** 26), 0);
   command.option('--rows <n>', 'rows in all (default: without end)', wholeNumber(1));
   command.addOption(new Option('--cost-model <name>', "spillway: ours; flexgen: FlexGen's as shipped; lm-offload: LM-Offload's equations").choices(['spillway', 'flexgen', 'lm-offload']).default('spillway'));
   command.optionsGroup('Memory:');
@@ -92,12 +94,12 @@ async function readMachine(name: string, gpuMemory: number | undefined, context:
 }
 
 function requestOf(flags: PlanCommandFlags, shape: PlanRequest['shape'], hardware: PlanRequest['hardware']): PlanRequest {
-  const { promptTokens, maxNewTokens, rows, gpuMemory, cpuMemory, diskMemory, costModel, schedule, batchSize, batches, threads } = flags;
+  const { promptTokens, maxNewTokens, sharedPrefixTokens, rows, gpuMemory, cpuMemory, diskMemory, costModel, schedule, batchSize, batches, threads } = flags;
   const kinds = (flag: Compression | 'auto'): readonly Compression[] => (flag === 'auto' ? ['none', '8bit', '4bit'] : [flag]);
   return {
     shape,
     hardware,
-    workload: { promptTokens, newTokens: maxNewTokens, rows },
+    workload: { promptTokens, newTokens: maxNewTokens, ...(sharedPrefixTokens > 0 && { sharedPrefixTokens }), rows },
     caps: { ...(gpuMemory !== undefined && { gpu: gpuMemory }), ...(cpuMemory !== undefined && { cpu: capped(cpuMemory, hardware, costModel) }), ...(diskMemory !== undefined && { disk: diskMemory }) },
     allow: {
       ...(schedule && { schedules: [schedule] }), batchSize, batches, threads,

@@ -22,6 +22,7 @@ export class WorkloadDrift {
   private rowsNow: number;
   private planned: Workload;
   private readonly prompts = { rows: 0, tokens: 0 };
+  private readonly shared = { rows: 0, tokens: 0 };
   private readonly answers = { rows: 0, tokens: 0 };
 
   /**
@@ -39,10 +40,12 @@ export class WorkloadDrift {
     return this.rowsNow;
   }
 
-  /** A row came in. */
-  prompt(tokens: number): void {
+  /** A row came in, whose first tokens others have computed. */
+  prompt(tokens: number, shared = 0): void {
     this.prompts.rows++;
     this.prompts.tokens += tokens;
+    this.shared.rows++;
+    this.shared.tokens += shared;
   }
 
   /** A row ended with so many new tokens. */
@@ -54,10 +57,14 @@ export class WorkloadDrift {
 
   private look(): void {
     const mean = ({ rows, tokens }: { rows: number; tokens: number }, fallback: number): number => (rows > 0 ? Math.max(1, Math.round(tokens / rows)) : fallback);
-    const { promptTokens, newTokens } = this.planned;
-    const seen = { promptTokens: mean(this.prompts, promptTokens), newTokens: mean(this.answers, newTokens) };
-    for (const count of [this.prompts, this.answers]) [count.rows, count.tokens] = [0, 0];
-    if (!differ(seen.promptTokens, promptTokens) && !differ(seen.newTokens, newTokens)) return;
+    const { promptTokens, newTokens, sharedPrefixTokens = 0 } = this.planned;
+    const lengths = { promptTokens: mean(this.prompts, promptTokens), newTokens: mean(this.answers, newTokens) };
+    const shared = Math.min(lengths.promptTokens - 1, this.shared.rows > 0 ? Math.round(this.shared.tokens / this.shared.rows) : sharedPrefixTokens);
+    const seen = { ...lengths, ...(shared > 0 && { sharedPrefixTokens: shared }) };
+    for (const count of [this.prompts, this.shared, this.answers]) [count.rows, count.tokens] = [0, 0];
+    // What of a prompt is a row's own decides how much of a square it takes; its length, how much memory.
+    const own = seen.promptTokens - shared;
+    if (!differ(seen.promptTokens, promptTokens) && !differ(own, promptTokens - sharedPrefixTokens) && !differ(seen.newTokens, newTokens)) return;
     // How many rows there are was said of the job; how many are left is not known.
     this.planned = seen;
     this.rowsNow = this.replan(seen);

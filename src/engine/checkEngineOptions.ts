@@ -83,7 +83,7 @@ const CHECKS: Readonly<Record<keyof EngineOptions, Check>> = {
 };
 const LAYER_CHECKS: Readonly<Record<keyof LayerRange, Check>> = { first: whole(0), count: whole(1) };
 const SHARE_CHECKS: Readonly<Record<keyof EngineShares, Check>> = { gpu: atLeastZero, cpu: atLeastZero, disk: atLeastZero };
-const EXPECTED_CHECKS: Readonly<Record<keyof ExpectedRows, Check>> = { promptTokens: atLeastZero, newTokens: atLeastZero, longRowTokens: atLeastZero, rows: whole(0) };
+const EXPECTED_CHECKS: Readonly<Record<keyof ExpectedRows, Check>> = { promptTokens: atLeastZero, newTokens: atLeastZero, longRowTokens: atLeastZero, sharedPrefixTokens: atLeastZero, rows: whole(0) };
 
 /**
  * Checks what a caller hands to `Engine.open`, as far as that goes without the other options, the model and the machine.

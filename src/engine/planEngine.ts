@@ -273,13 +273,15 @@ function leftBytes({ capBytes }: Pick<Settings, 'capBytes'>, more: number): numb
 }
 
 /** Lengths that make sense for the model. */
-function workloadOf({ promptTokens, newTokens, rows }: ExpectedRows, { contextTokens }: ModelShape): Workload {
+function workloadOf({ promptTokens, newTokens, sharedPrefixTokens = 0, rows }: ExpectedRows, { contextTokens }: ModelShape): Workload {
   const within = (tokens: number, most: number): number => Math.max(1, Math.min(Math.round(tokens), most));
   const answer = within(newTokens, Math.ceil(contextTokens / 2));
-  return { promptTokens: within(promptTokens, contextTokens + 1 - answer), newTokens: answer, ...(rows !== undefined && { rows: Math.max(1, rows) }) };
+  const prompt = within(promptTokens, contextTokens + 1 - answer);
+  const shared = Math.max(0, Math.min(Math.round(sharedPrefixTokens), prompt - 1));
+  return { promptTokens: prompt, newTokens: answer, ...(shared > 0 && { sharedPrefixTokens: shared }), ...(rows !== undefined && { rows: Math.max(1, rows) }) };
 }
 
 /** Operations of all rows' products. */
-function work(shape: ModelShape, { promptTokens, newTokens, rows = MANY_ROWS }: Workload): number {
-  return rows * (promptTokens + newTokens) * layerFlopsPerToken(shape) * shape.layers;
+function work(shape: ModelShape, { promptTokens, newTokens, sharedPrefixTokens = 0, rows = MANY_ROWS }: Workload): number {
+  return rows * (promptTokens - sharedPrefixTokens + newTokens) * layerFlopsPerToken(shape) * shape.layers;
 }

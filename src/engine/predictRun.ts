@@ -18,6 +18,8 @@ export interface PredictedRun extends Prediction {
 export interface RunTotals {
   readonly rows: number;
   readonly promptTokens: number;
+  /** Of them, those that were not computed because others were. Default 0. */
+  readonly promptTokensSaved?: number | undefined;
   readonly newTokens: number;
 }
 
@@ -29,16 +31,20 @@ export interface CachePages {
 }
 
 /** Rows that the memory for the cache holds beside each other at their full length, 1 at least. Pure. */
-export function rowsInMemory({ pages, gpuPages = 0, rules }: CachePages, { promptTokens, newTokens }: Pick<Workload, 'promptTokens' | 'newTokens'>): number {
+export function rowsInMemory({ pages, gpuPages = 0, rules }: CachePages, { promptTokens, newTokens, sharedPrefixTokens = 0 }: Pick<Workload, 'promptTokens' | 'newTokens' | 'sharedPrefixTokens'>): number {
   const { gpu, memory } = placePages(promptTokens + newTokens, rules);
-  const rows = Math.min(memory > 0 ? pages / memory : Infinity, gpu > 0 ? gpuPages / gpu : Infinity);
+  const shared = gpuPages > 0 ? 0 : Math.floor(sharedPrefixTokens / rules.pageTokens);
+  const rows = Math.min(memory > 0 ? (pages - shared) / Math.max(1, memory - shared) : Infinity, gpu > 0 ? gpuPages / gpu : Infinity);
   return Math.max(1, Math.floor(rows));
 }
 
 /** Rows a sweep that a diagonal block lets in where not all of its places have memory at full length: as `AdmissionPace` does. Pure. */
-export function admittedPerSweep({ pages, rules }: Pick<CachePages, 'pages' | 'rules'>, { promptTokens, newTokens }: Pick<Workload, 'promptTokens' | 'newTokens'>): number {
-  const positions = promptTokens + newTokens - 1;
-  return pages / pageSweepsOf({ promptTokens, positions }, placePages(positions, rules), rules.pageTokens).memory;
+export function admittedPerSweep({ pages, rules }: Pick<CachePages, 'pages' | 'rules'>, { promptTokens, newTokens, sharedPrefixTokens = 0 }: Pick<Workload, 'promptTokens' | 'newTokens' | 'sharedPrefixTokens'>): number {
+  // Of what rows share whole pages are nobody's own.
+  const shared = Math.floor(sharedPrefixTokens / rules.pageTokens);
+  const prompt = promptTokens - shared * rules.pageTokens;
+  const positions = prompt + newTokens - 1;
+  return Math.max(1, pages - shared) / pageSweepsOf({ promptTokens: prompt, positions }, placePages(positions, rules), rules.pageTokens).memory;
 }
 
 /** Schedules by the names that they give themselves. */
@@ -55,14 +61,17 @@ export function predictRun(
   request: PlanRequest,
   block: Omit<BlockChoice, 'schedule'> & PlacementShares,
   schedule: string,
-  { rows, promptTokens, newTokens }: RunTotals,
+  { rows, promptTokens, promptTokensSaved = 0, newTokens }: RunTotals,
   cache?: CachePages,
 ): PredictedRun | undefined {
   const name = scheduleNamed(schedule);
   if (name === undefined || rows < 1 || newTokens < 1) return undefined;
   const { contextTokens } = request.shape;
   const answer = Math.min(contextTokens, Math.max(1, Math.round(newTokens / rows)));
-  const workload = { promptTokens: Math.max(1, Math.min(Math.round(promptTokens / rows), contextTokens + 1 - answer)), newTokens: answer, rows };
+  const prompt = Math.max(1, Math.min(Math.round(promptTokens / rows), contextTokens + 1 - answer));
+  // One row computes what the others share; of prompts of a tree, so much on average.
+  const sharedPrefixTokens = rows > 1 ? Math.max(0, Math.min(prompt - 1, Math.round(promptTokensSaved / (rows - 1)))) : 0;
+  const workload = { promptTokens: prompt, newTokens: answer, rows, ...(sharedPrefixTokens > 0 && { sharedPrefixTokens }) };
   const fitting = cache ? rowsInMemory(cache, workload) : Infinity;
   // Of a cache on three tiers the model knows shares alone.
   const shared = cache?.gpuPages === undefined ? cache : undefined;

@@ -24,7 +24,7 @@ const row = (prompt: string): string => JSON.stringify({ prompt });
 
 describe('expectedRows', () => {
   test('a file that ends among the first rows has so many; bad ones are no work', async () => {
-    expect(await expected([row('a'), 'nonsense', row('abc')])).toEqual({ promptTokens: 2, newTokens: 4, longRowTokens: 7, rows: 2 });
+    expect(await expected([row('a'), 'nonsense', row('abc')])).toEqual({ promptTokens: 2, newTokens: 4, longRowTokens: 7, sharedPrefixTokens: 1, rows: 2 });
     expect(await expected([row('a'), row('b'), row('c')], 1)).toMatchObject({ rows: 1 });
     expect(await expected([row('a')], 0)).toMatchObject({ rows: 0 });
   });
@@ -35,8 +35,16 @@ describe('expectedRows', () => {
 
   test('of a long file the first rows say how long they are, and not how many', async () => {
     const lines = new Array<string>(300).fill(row('ab'));
-    expect(await expected(lines)).toEqual({ promptTokens: 2, newTokens: 4, longRowTokens: 6 });
+    expect(await expected(lines)).toEqual({ promptTokens: 2, newTokens: 4, longRowTokens: 6, sharedPrefixTokens: 1 });
     expect(await expected(lines, 290)).toMatchObject({ rows: 290 });
+  });
+
+  test('what prompts begin with alike is counted beyond the first of them; the last token of each is its own', async () => {
+    expect(await expected(['abcdx', 'abcdy', 'abcdz'].map(row))).toMatchObject({ promptTokens: 5, sharedPrefixTokens: 4 });
+    // A tree: "ab" once more for the second branch, "abc" and "abd" once more each for their second rows.
+    expect((await expected(['abcx', 'abcy', 'abdx', 'abdy'].map(row)))?.sharedPrefixTokens).toBeCloseTo((3 + 2 + 3) / 3);
+    expect(await expected(['ab', 'cd'].map(row))).not.toHaveProperty('sharedPrefixTokens');
+    expect(await expected([row('abc')])).not.toHaveProperty('sharedPrefixTokens');
   });
 
   test('what can be read only once is not looked at', async () => {

@@ -18,7 +18,7 @@ export interface RecorderSetup {
   /** What was expected of a run with these rows. */
   readonly outlook?: ((totals: RunTotals) => Pick<RunStats, 'predicted' | 'plan' | 'corrections'>) | undefined;
   /** Told how long rows are: prompts when they come in, answers when they end. */
-  readonly lengths?: { prompt(tokens: number): void; ended(newTokens: number): void } | undefined;
+  readonly lengths?: { prompt(tokens: number, shared?: number): void; ended(newTokens: number): void } | undefined;
   /** Sets every task beside what was expected of it. */
   readonly ledger?: { completed(event: TaskEvent): void } | undefined;
   readonly onProgress?: ((progress: Progress) => void) | undefined;
@@ -106,7 +106,7 @@ export class RunRecorder {
   prompt(tokens: number, shared = 0): void {
     this.promptTokens += tokens;
     this.promptTokensSaved += shared;
-    this.setup.lengths?.prompt(tokens);
+    this.setup.lengths?.prompt(tokens, shared);
     this.traceMemory();
   }
 
@@ -201,7 +201,7 @@ export class RunRecorder {
       queues: Object.fromEntries(this.queues),
       memory: Object.fromEntries(Object.entries(memory).map(([tier, { capacityBytes, peakBytes }]) => [tier, { capacityBytes, peakBytes }])),
       residentPeakBytes: residentPeakBytes(),
-      ...this.setup.outlook?.({ rows: this.computed, promptTokens: this.promptTokens, newTokens: this.generatedTokens }),
+      ...this.setup.outlook?.({ rows: this.computed, promptTokens: this.promptTokens, promptTokensSaved: this.promptTokensSaved, newTokens: this.generatedTokens }),
       orchestration: { seconds: this.ownSeconds, fractionOfWall: wall > 0 ? this.ownSeconds / wall : 0 },
     };
   }

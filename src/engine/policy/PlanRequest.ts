@@ -70,7 +70,8 @@ const requestSchema: z.ZodType<PlanRequest> = z.strictObject({
  */
 export function parseRequest(value: PlanRequest): PlanRequest {
   const request = parsedArgument(requestSchema, value, 'request');
-  const { workload: { promptTokens, newTokens }, shape: { contextTokens } } = request;
+  const { workload: { promptTokens, newTokens, sharedPrefixTokens = 0 }, shape: { contextTokens } } = request;
+  if (sharedPrefixTokens >= promptTokens) throw new UsageError(`sharedPrefixTokens: found ${sharedPrefixTokens}, expected fewer than promptTokens, ${promptTokens}: a row's last token is its own`);
   if (promptTokens + newTokens > contextTokens + 1) {
     throw new UsageError(`promptTokens and newTokens: found ${promptTokens} + ${newTokens}, but the model's context is ${contextTokens} tokens`);
   }

@@ -4,6 +4,8 @@ import { z } from 'zod';
 export interface Workload {
   readonly promptTokens: number;
   readonly newTokens: number;
+  /** Of a prompt, the tokens with which all of them begin: fewer than a prompt has. Computed once, and kept once, where the cache is in memory and the processor computes. Default 0. */
+  readonly sharedPrefixTokens?: number | undefined;
   /** How many there are. Default: without end, which is to say whole blocks of them. */
   readonly rows?: number | undefined;
   /** Pages of the KV cache in memory, where rows at their full length would take more: rows of all ages share them. Default: as many as they would take. */
@@ -17,6 +19,7 @@ const count = z.int().min(1);
 export const workloadSchema: z.ZodType<Workload> = z.strictObject({
   promptTokens: count,
   newTokens: count,
+  sharedPrefixTokens: z.int().min(0).optional(),
   rows: count.optional(),
   cachePages: z.number().positive().optional(),
   admittedPerSweep: z.number().positive().optional(),

@@ -10,6 +10,8 @@ export interface RowRange {
   readonly firstPosition: number;
   readonly tokens: number;
   readonly head: HeadMode;
+  /** Of the positions before, those that others computed and may look at, too. What a device does not depend on it; how long it takes does. Default 0. */
+  readonly sharedTokens?: number;
 }
 
 /**

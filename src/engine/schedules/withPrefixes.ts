@@ -26,5 +26,5 @@ export function* withPrefixes(squares: Iterable<Square>, begins: ReadonlyMap<Row
 
 function begunAt(range: RowRange, begin: RowBegin | undefined): RowRange {
   if (!begin) return range;
-  return { ...range, firstPosition: range.firstPosition + begin.firstPosition, ...(begin.samples ? {} : { head: 'none' as const }) };
+  return { ...range, firstPosition: range.firstPosition + begin.firstPosition, sharedTokens: begin.firstPosition, ...(begin.samples ? {} : { head: 'none' as const }) };
 }

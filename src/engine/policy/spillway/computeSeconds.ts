@@ -180,6 +180,11 @@ export function prefillAttentionSeconds({ on, shape, threads = on.threads, isCpu
   return (4 * (keys + (isCpu ? (tokens * PAGE_TOKENS) / 2 : 0)) * shape.heads * shape.headDim) / rate;
 }
 
+/** @param keys that rows have in common, summed over all tokens that look at them: several rows' queries meet them at once, as a prompt's do, where that is faster */
+export function sharedAttentionSeconds(setting: ComputeSetting, keys: number): number {
+  return keys > 0 ? Math.min(keysSeconds(setting, keys), prefillAttentionSeconds(setting, keys, 0)) : 0;
+}
+
 /** Final norm, the head's product, and looking at the logits. */
 export function headSeconds(setting: ComputeSetting, rows: number): number {
   const { on, shape } = setting;

@@ -35,7 +35,7 @@ export function memoryTerms(setting: BlockSetting, sizes: Sizes, liveRows: numbe
 }
 
 function onCpu({ hardware, shape, workload: { cachePages = Infinity }, block }: BlockSetting, sizes: Sizes, liveRows: number, { streams, spills }: Charges, at: PlacementVector | undefined): MemoryTerm[] {
-  const { layerWeightBytes: w, globalWeightBytes, tokenActivationBytes, rowPages, pageBytes } = sizes;
+  const { layerWeightBytes: w, globalWeightBytes, tokenActivationBytes, rowPages, sharedPages, pageBytes } = sizes;
   const { layers: l } = shape;
   const slots = slotsOf(block);
   const tokens = Math.max(tokensPerSquareOf(block), block.batchSize);
@@ -54,13 +54,13 @@ function onCpu({ hardware, shape, workload: { cachePages = Infinity }, block }: 
   const staging = SPILL_BUFFERS * block.batchSize * (slotBytes / l);
   const hiddenOnDisk = hiddenSpills ? RUNS * slots * blocks((tokens - keptTokens) * tokenActivationBytes) : 0;
   if (diskPages !== undefined) {
-    const cache = Math.min(liveRows * (rowPages - diskPages), cachePages) * pageBytes + staging * diskPages;
+    const cache = Math.min(sharedPages + liveRows * (rowPages - sharedPages - diskPages), cachePages) * pageBytes + staging * diskPages;
     return [
       { tier: 'cpu', when: 'run', bytes: { ...weights, constant: fixed + cache } },
       { tier: 'disk', when: 'run', bytes: { constant: store + hiddenOnDisk + liveRows * diskPages * slotBytes } },
     ];
   }
-  const cache = liveRows * rowPages * pageBytes;
+  const cache = (sharedPages + liveRows * (rowPages - sharedPages)) * pageBytes;
   const staged = { cn: staging * rowPages };
   return [
     { tier: 'cpu', when: 'run', bytes: { ...weights, ...staged, constant: fixed, cc: cache } },
@@ -102,9 +102,9 @@ function withGpu({ hardware, shape, block }: BlockSetting, sizes: Sizes, liveRow
  * take their places have come in, a square's worth of prompts in each slot. What is on disk has room for no more rows than were planned, and neither has the cache
  * beside weights that stream.
  */
-export function overlapBytes({ workload, block, hardware }: BlockSetting, { rowPages, pageBytes }: Sizes, liveRows: number, rows: number, { wn, cn }: PlacementVector): number {
+export function overlapBytes({ workload, block, hardware }: BlockSetting, { rowPages, sharedPages, pageBytes }: Sizes, liveRows: number, rows: number, { wn, cn }: PlacementVector): number {
   if (block.schedule !== 'diagonal' || hardware.memory.gpuBytes > 0 || wn > 0 || cn > 0) return 0;
-  const perRow = Math.min(rowPages, Math.ceil(workload.promptTokens / PAGE_TOKENS));
-  const rowsOfSquares = (slotsOf(block) * tokensPerSquareOf(block)) / workload.promptTokens;
+  const perRow = Math.min(rowPages, Math.ceil(workload.promptTokens / PAGE_TOKENS)) - sharedPages;
+  const rowsOfSquares = (slotsOf(block) * tokensPerSquareOf(block)) / (workload.promptTokens - (workload.sharedPrefixTokens ?? 0));
   return Math.min(liveRows, Math.max(0, rows - liveRows), rowsOfSquares) * perRow * pageBytes;
 }

@@ -25,18 +25,18 @@ export function pageSweeps(first: number, all: number, decoded: number): number 
 export function paced(model: CostModel, setting: BlockSetting, at: PlacementVector, cpuBytes: number): BlockSetting | undefined {
   const { hardware, workload, block } = setting;
   if (model.name !== 'spillway' || block.schedule !== 'diagonal' || workload.cachePages !== undefined || hardware.memory.gpuBytes > 0 || at.cn > 0 || at.hn > 0) return undefined;
-  const { rowPages, pageBytes } = sizesOf(setting);
+  const { rowPages, sharedPages, pageBytes } = sizesOf(setting);
   const places = Math.min(rowsOf(workload, block), slotsOf(block) * block.batchSize);
   const { memory } = model.blockAt({ ...setting, workload: { ...workload, cachePages: 0 } }, at);
   const taken = Math.max(...memory.filter(({ tier }) => tier === 'cpu').map(({ bytes }) => valueAt(bytes, at)));
   // The same room for rounding as where a plan is held to fit (`overflows`).
   const cachePages = Math.floor((cpuBytes * (1 + 1e-9) + 1 - taken) / pageBytes);
-  if (cachePages < rowPages || cachePages >= places * rowPages) return undefined;
-  return { ...setting, workload: { ...workload, cachePages, admittedPerSweep: cachePages / rowSweeps(workload) } };
+  if (cachePages < rowPages || cachePages >= sharedPages + places * (rowPages - sharedPages)) return undefined;
+  return { ...setting, workload: { ...workload, cachePages, admittedPerSweep: (cachePages - sharedPages) / rowSweeps(workload, sharedPages) } };
 }
 
-function rowSweeps({ promptTokens, newTokens }: Workload): number {
+function rowSweeps({ promptTokens, newTokens }: Workload, sharedPages: number): number {
   const positions = promptTokens + newTokens - 1;
-  const pages = (tokens: number): number => Math.max(1, Math.ceil(tokens / PAGE_TOKENS));
+  const pages = (tokens: number): number => Math.max(1, Math.ceil(tokens / PAGE_TOKENS) - sharedPages);
   return pageSweeps(pages(Math.min(promptTokens, positions)), pages(positions), Math.max(0, positions - promptTokens));
 }

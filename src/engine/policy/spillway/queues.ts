@@ -4,7 +4,7 @@ import { computeFactor } from '../corrections/computeFactor.js';
 import type { Corrections } from '../corrections/workKinds.js';
 import { layerElements } from '../ModelShape.js';
 import { diskRates } from './diskRates.js';
-import { decodeAttentionSeconds, finishSeconds, headSeconds, hostAttentionSeconds, matmulKind, partSeconds, prefillAttentionSeconds, projectSeconds, type ComputeSetting } from './computeSeconds.js';
+import { decodeAttentionSeconds, finishSeconds, headSeconds, hostAttentionSeconds, matmulKind, partSeconds, prefillAttentionSeconds, projectSeconds, sharedAttentionSeconds, type ComputeSetting } from './computeSeconds.js';
 import { linkRates } from './linkRates.js';
 import type { Sizes } from './sizes.js';
 import type { SweepClass } from './walkRows.js';
@@ -55,7 +55,7 @@ export function layerQueues(setting: BlockSetting, sizes: Sizes, { squares, load
   const parts = partSeconds(on, 'project') + partSeconds(on, 'attend') + partSeconds(on, 'finish');
   // What runs before this one taught of such squares.
   const corrected = computeFactor(corrections, matmulKind(shape, block.compressWeights), load);
-  const perSquare = corrected * (projectSeconds(on, tokens) + finishSeconds(on, tokens) + prefillAttentionSeconds(on, load.promptKeys, load.promptTokens) + parts + ends);
+  const perSquare = corrected * (projectSeconds(on, tokens) + finishSeconds(on, tokens) + prefillAttentionSeconds(on, load.promptKeys, load.promptTokens) + sharedAttentionSeconds(on, load.sharedKeys) + parts + ends);
   const attend = corrected * squares * decodeAttentionSeconds(on, load.decodeKeys, load.decodeRows);
   const rates = diskRates(hardware, { layerBytes: w, pageBytes: sizes.pageBytes / shape.layers, streams });
   const disk = {

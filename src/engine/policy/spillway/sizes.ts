@@ -16,6 +16,8 @@ export interface Sizes {
   readonly tokenActivationBytes: number;
   /** Pages that one row holds at its longest; its last token is never computed. */
   readonly rowPages: number;
+  /** Of these, the ones that all rows have in common. */
+  readonly sharedPages: number;
   /** One page, all layers together. */
   readonly pageBytes: number;
 }
@@ -33,6 +35,7 @@ export function sizesOf({ shape, workload, block }: Pick<BlockSetting, 'shape' |
     tokenCacheBytes,
     tokenActivationBytes: shape.hiddenSize * 4,
     rowPages: Math.ceil(Math.max(1, workload.promptTokens + workload.newTokens - 1) / PAGE_TOKENS),
+    sharedPages: Math.floor((workload.sharedPrefixTokens ?? 0) / PAGE_TOKENS),
     pageBytes: tokenCacheBytes * PAGE_TOKENS * shape.layers,
   };
 }

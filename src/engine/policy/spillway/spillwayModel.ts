@@ -58,7 +58,19 @@ function walkedOf(setting: BlockSetting, streams: boolean): Walked {
   return result;
 }
 
-function blockCost(setting: BlockSetting, charges: Charges, detail: 'fine' | 'coarse', at?: PlacementVector): BlockCost {
+/** The same where rows share nothing: with a GPU, and where pages go to the disk, the engine computes every prompt whole. */
+const plain = new WeakMap<BlockSetting, BlockSetting>();
+
+function asShared(setting: BlockSetting, { spills }: Charges): BlockSetting {
+  const { sharedPrefixTokens = 0 } = setting.workload;
+  if (sharedPrefixTokens === 0 || !(spills || setting.hardware.memory.gpuBytes > 0)) return setting;
+  let without = plain.get(setting);
+  if (!without) plain.set(setting, (without = { ...setting, workload: { ...setting.workload, sharedPrefixTokens: 0 } }));
+  return without;
+}
+
+function blockCost(given: BlockSetting, charges: Charges, detail: 'fine' | 'coarse', at?: PlacementVector): BlockCost {
+  const setting = asShared(given, charges);
   const { hardware, workload, block } = setting;
   const rows = rowsOf(workload, block);
   const live = Math.min(rows, slotsOf(block) * block.batchSize);

@@ -2,7 +2,7 @@ import type { BlockSetting } from '../CostModel.js';
 import { computeFactor } from '../corrections/computeFactor.js';
 import { mayBeSampled } from '../../schedules/Square.js';
 import type { PlacementShares } from '../Placement.js';
-import { decodeAttentionSeconds, finishSeconds, headSeconds, hostAttentionSeconds, matmulKind, partSeconds, prefillAttentionSeconds, projectSeconds } from './computeSeconds.js';
+import { decodeAttentionSeconds, finishSeconds, headSeconds, hostAttentionSeconds, matmulKind, partSeconds, prefillAttentionSeconds, projectSeconds, sharedAttentionSeconds } from './computeSeconds.js';
 import { diskRates } from './diskRates.js';
 import { linkRates } from './linkRates.js';
 import { computeSettings } from './queues.js';
@@ -14,7 +14,7 @@ export interface TimedTask {
   readonly part?: string;
   readonly queue: string;
   readonly bytes: number;
-  readonly rows: readonly { readonly firstPosition: number; readonly tokens: number; readonly head: string }[];
+  readonly rows: readonly { readonly firstPosition: number; readonly tokens: number; readonly head: string; readonly sharedTokens?: number | undefined }[];
 }
 
 /** Seconds of one task under a policy: the same terms that the closed form sums up. For the simulated device. */
@@ -38,14 +38,16 @@ export function taskSeconds(setting: BlockSetting, placement: PlacementShares): 
     if (name === 'store_cache' && queue === 'disk-write') return bytes / disk.writePages;
     if (name === 'load_weight' && queue === 'disk-read') return bytes > 0 ? disk.readOnceSeconds + bytes / disk.read : 0;
     if (name !== 'compute') return bytes / (rates[queue] ?? Infinity);
-    let [tokens, decodeRows, decodeKeys, promptKeys, promptTokens, sampled] = [0, 0, 0, 0, 0, 0];
+    let [tokens, decodeRows, decodeKeys, promptKeys, sharedKeys, promptTokens, sampled] = [0, 0, 0, 0, 0, 0, 0];
     for (const range of rows) {
+      const { sharedTokens = 0 } = range;
       tokens += range.tokens;
+      sharedKeys += range.tokens * sharedTokens;
       if (mayBeSampled(range)) {
         decodeRows++;
-        decodeKeys += range.firstPosition + 1;
+        decodeKeys += range.firstPosition + 1 - sharedTokens;
       } else {
-        promptKeys += range.tokens * range.firstPosition + (range.tokens * (range.tokens + 1)) / 2;
+        promptKeys += range.tokens * (range.firstPosition - sharedTokens) + (range.tokens * (range.tokens + 1)) / 2;
         promptTokens += range.tokens;
       }
       if (range.head !== 'none') sampled++;
@@ -56,6 +58,6 @@ export function taskSeconds(setting: BlockSetting, placement: PlacementShares): 
     if (part === 'head') return corrected * (partSeconds(on, part) + headSeconds(on, sampled));
     if (part !== 'attend') return corrected * partSeconds(on, 'embed');
     const host = onCpu > 0 ? onCpu * hostAttentionSeconds(cpu, links, decodeKeys, decodeRows) : 0;
-    return corrected * (partSeconds(on, part) + prefillAttentionSeconds(on, promptKeys, promptTokens) + (1 - onCpu) * decodeAttentionSeconds(on, decodeKeys, decodeRows)) + host;
+    return corrected * (partSeconds(on, part) + prefillAttentionSeconds(on, promptKeys, promptTokens) + sharedAttentionSeconds(on, sharedKeys) + (1 - onCpu) * decodeAttentionSeconds(on, decodeKeys, decodeRows)) + host;
   };
 }

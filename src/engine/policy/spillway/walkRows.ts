@@ -6,9 +6,11 @@ export interface SquareLoad {
   /** Tokens of prompts, and rows that decode one token each. */
   readonly promptTokens: number;
   readonly decodeRows: number;
-  /** Keys that the decoding rows look at, and those that the prompts' tokens look at, summed. */
+  /** Keys that the decoding rows look at, and those that the prompts' tokens look at, summed: without those that all rows share. */
   readonly decodeKeys: number;
   readonly promptKeys: number;
+  /** Keys that rows share, summed over all tokens that look at them. */
+  readonly sharedKeys: number;
   /** Rows for which the head samples. */
   readonly sampledRows: number;
   /** Tokens whose cache was there before, over all ranges: what a cache that lives elsewhere has to load. */
@@ -52,6 +54,20 @@ export function walkRows(workload: Workload, block: BlockChoice): SweepClass[] {
   const rows = rowsOf(workload, block);
   const unit = refill ? rows : Math.min(rows, places);
   const classes = new Map<number, { sweeps: number; squares: number; load: Load }>();
+  const classOf = (load: SquareLoad, tokens: number): { sweeps: number; squares: number; load: Load } => {
+    // Alike are sweeps of about as many tokens; those with prompts and those without are kept apart.
+    const key = Math.round(Math.log2(Math.max(1, tokens))) * (load.promptTokens > 0 ? 1 : -1);
+    let sum = classes.get(key);
+    if (!sum) classes.set(key, (sum = { sweeps: 0, squares: 0, load: emptyLoad() }));
+    return sum;
+  };
+  // What all rows begin with comes before the first of them.
+  for (const load of prefixSweeps(workload, block)) {
+    const sum = classOf(load, load.promptTokens);
+    sum.sweeps++;
+    sum.squares++;
+    addLoad(sum.load, load, 1);
+  }
   const walk = (count: number, weight: number): void => {
     if (count <= 0 || weight === 0) return;
     // Rows go to the emptiest slot, so slots differ by one row at most.
@@ -69,10 +85,7 @@ export function walkRows(workload: Workload, block: BlockChoice): SweepClass[] {
         tokens = Math.max(tokens, load.promptTokens + load.decodeRows);
         addLoad(total.load, load, n);
       }
-      // Alike are sweeps of about as many tokens; those with prompts and those without are kept apart.
-      const key = Math.round(Math.log2(Math.max(1, tokens))) * (total.load.promptTokens > 0 ? 1 : -1);
-      let sum = classes.get(key);
-      if (!sum) classes.set(key, (sum = { sweeps: 0, squares: 0, load: emptyLoad() }));
+      const sum = classOf(total.load, tokens);
       sum.sweeps += weight;
       sum.squares += total.squares * weight;
       addLoad(sum.load, total.load, weight);
@@ -81,7 +94,7 @@ export function walkRows(workload: Workload, block: BlockChoice): SweepClass[] {
   if (refill) {
     // What a block more adds to a long run is the same for every further block.
     const blocks = Math.floor(unit / places);
-    const further = blocks * (workload.newTokens + workload.promptTokens / tokensPerSquareOf(block)) <= SWEEPS_WALKED ? 0 : Math.max(0, blocks - BLOCKS_WALKED);
+    const further = blocks * (workload.newTokens + (workload.promptTokens - (workload.sharedPrefixTokens ?? 0)) / tokensPerSquareOf(block)) <= SWEEPS_WALKED ? 0 : Math.max(0, blocks - BLOCKS_WALKED);
     walk(unit - further * places, 1 + further);
     walk(unit - (further + 1) * places, -further);
   } else {
@@ -109,7 +122,7 @@ export function mergeClasses(classes: readonly SweepClass[]): SweepClass[] {
 }
 
 function emptyLoad(): Load {
-  return { promptTokens: 0, decodeRows: 0, decodeKeys: 0, promptKeys: 0, sampledRows: 0, contextTokens: 0 };
+  return { promptTokens: 0, decodeRows: 0, decodeKeys: 0, promptKeys: 0, sharedKeys: 0, sampledRows: 0, contextTokens: 0 };
 }
 
 /** Field by field: sweeps are gone through by the thousand, and looking fields up by their names took half of the time of a plan for long rows. */
@@ -118,13 +131,27 @@ function addLoad(sum: Load, load: SquareLoad, times: number): void {
   sum.decodeRows += load.decodeRows * times;
   sum.decodeKeys += load.decodeKeys * times;
   sum.promptKeys += load.promptKeys * times;
+  sum.sharedKeys += load.sharedKeys * times;
   sum.sampledRows += load.sampledRows * times;
   sum.contextTokens += load.contextTokens * times;
 }
 
-/** The squares of one slot for `count` rows, a sweep each. */
-function sweepsOf(count: number, { promptTokens: s, newTokens: n, admittedPerSweep = Infinity }: Workload, block: BlockChoice, refill: boolean): Load[] {
+/** The squares that compute what all rows begin with: of one slot, a sweep each. */
+function prefixSweeps({ sharedPrefixTokens = 0 }: Workload, block: BlockChoice): Load[] {
+  const capacity = Math.max(tokensPerSquareOf(block), block.batchSize);
   const sweeps: Load[] = [];
+  for (let from = 0; from < sharedPrefixTokens; from += capacity) {
+    const end = Math.min(sharedPrefixTokens, from + capacity);
+    sweeps.push({ ...emptyLoad(), promptTokens: end - from, promptKeys: triangle(end) - triangle(from), contextTokens: from });
+  }
+  return sweeps;
+}
+
+/** The squares of one slot for `count` rows, a sweep each. */
+function sweepsOf(count: number, { promptTokens, newTokens: n, sharedPrefixTokens = 0, admittedPerSweep = Infinity }: Workload, block: BlockChoice, refill: boolean): Load[] {
+  const sweeps: Load[] = [];
+  // A row begins behind what all have in common.
+  const s = promptTokens - sharedPrefixTokens;
   const pace = admittedPerSweep / slotsOf(block);
   const capacity = Math.max(tokensPerSquareOf(block), block.batchSize);
   // Rows that end at a sweep: how many, known when their prompt ends.
@@ -160,6 +187,7 @@ function sweepsOf(count: number, { promptTokens: s, newTokens: n, admittedPerSwe
       load.sampledRows += done;
       offset = end % s;
     }
+    load.sharedKeys = (load.promptTokens + decoding) * sharedPrefixTokens;
     const sweep = sweeps.push(load) - 1;
     // Those that decoded look at one key more next time; those that end leave.
     const left = ends.get(sweep) ?? 0;
