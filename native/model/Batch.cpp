@@ -91,8 +91,9 @@ void takeCopies(Batch& batch, const std::vector<int32_t>& copies, const BatchBou
     };
     if (copies[c] < 0 || static_cast<size_t>(copies[c]) >= batch.ranges.size()) refuseCopy("range", copies[c], "one of the batch's " + std::to_string(batch.ranges.size()));
     BatchRange& range = batch.ranges[static_cast<size_t>(copies[c])];
-    const int32_t page = copies[c + 1], written = batch.pages[range.firstPage + range.firstPosition / bounds.pageTokens];
-    if (batch.spilled || bounds.devicePages > 0) refuseCopy("page", page, "none where pages are on disk or on a device");
+    const int32_t page = copies[c + 1], entry = batch.pages[range.firstPage + range.firstPosition / bounds.pageTokens];
+    const int32_t written = entry < 0 ? range.tail : entry;
+    if (bounds.devicePages > 0) refuseCopy("page", page, "none where pages are on a device");
     if (page < 0 || static_cast<uint32_t>(page) >= bounds.pages || page == written) refuseCopy("page", page, "another page than the range's own, under " + std::to_string(bounds.pages));
     if (range.firstPosition % bounds.pageTokens == 0) refuseCopy("range", copies[c], "one that begins within a page");
     if (range.copyFrom >= 0) refuseCopy("range", copies[c], "each range once");

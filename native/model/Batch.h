@@ -103,7 +103,7 @@ constexpr size_t kCopyStride = 2;
 // unknown handles, the same row twice, empty ranges, ranges past the row's capacity, pages that do not exist or do not reach far enough, a page
 // that is written for one row and listed for another, pages on disk without a tail, pages of a device behind others, more rows, tokens or staged pages than the limits.
 // `copies` (a prompt that goes on where another row's prompt parts from it, in the middle of a page): before the range's first position is written, its page becomes
-// a copy of another one; both in memory, in a batch all of whose pages are.
+// a copy of another one in memory; where it is on disk, the row's tail does.
 std::shared_ptr<Batch> makeBatch(const std::vector<int32_t>& rows, const std::vector<int32_t>& pages, const std::vector<int32_t>& copies, const BatchBounds& bounds,
                                  const HandleTable<Row>& table);
 

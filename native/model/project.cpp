@@ -27,7 +27,8 @@ void copyPages(const Pass& pass, size_t layer) {
   pass.forRows(batch.ranges.size(), bytes / sizeof(float), [&](size_t r, unsigned) {
     const BatchRange& range = batch.ranges[r];
     if (range.copyFrom < 0) return;
-    const int32_t page = batch.pages[range.firstPage + range.firstPosition / pass.cache.layout().pageTokens];
+    const int32_t entry = batch.pages[range.firstPage + range.firstPosition / pass.cache.layout().pageTokens];
+    const int32_t page = entry < 0 ? range.tail : entry;  // a page on disk is begun in the tail
     std::memcpy(pass.cache.page(layer, static_cast<size_t>(page)), pass.cache.page(layer, static_cast<size_t>(range.copyFrom)), bytes);
   });
 }

@@ -273,7 +273,7 @@ export interface NativeRuntime {
   /**
    * The rows and token ranges of one (pass, slot), shared by the tasks of all its layers. See BATCH_STRIDE. Freed with `freeBatch`; running tasks keep it alive.
    * `copies`, two integers each: index of a range, and a page in memory. In each layer the page that the range's first position stands in begins as a copy of
-   * that one. Only where all pages of the batch are in the host's memory.
+   * that one; the row's tail, where that page is on disk.
    */
   createBatch(rows: Int32Array, pages: Int32Array, copies?: Int32Array): number;
   freeBatch(batch: number): void;

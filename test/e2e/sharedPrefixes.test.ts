@@ -30,6 +30,8 @@ async function generate(engine: Engine, rows: readonly Row[], run: RunOptions): 
 const MODELS: readonly (readonly [string, Partial<EngineOptions>])[] = [
   ['llama-Q4_1.gguf', {}], ['gemma3-mixed.gguf', {}], ['mixtral', {}], ['falcon-rw', {}], ['llama-Q4_1.gguf', { precision: 'float32' }],
   ['llama-Q4_1.gguf', { compressCache: '4bit', sparseAttention: 0.3 }], ['gemma3-mixed.gguf', { compressCache: '8bit' }], ['llama-Q4_1.gguf', { weights: { cpu: 0, disk: 1 } }],
+  ['llama-Q4_1.gguf', { cache: { cpu: 0, disk: 1 } }], ['gemma3-mixed.gguf', { cache: { cpu: 0.5, disk: 0.5 }, compressCache: '8bit' }],
+  ['llama-Q4_1.gguf', { cache: { cpu: 0.3, disk: 0.7 }, activations: { cpu: 0.5, disk: 0.5 }, sparseAttention: 0.3 }],
 ];
 
 describe.each(MODELS)('%s, %j', (name, more) => {
@@ -57,6 +59,20 @@ test('statistics say what was saved; memory holds one copy', async () => {
   const { stats: without } = await generate(engine, rows, { sharePrefixes: false });
   expect(without?.tokens).toEqual(stats?.tokens);
   expect(shared).toBeLessThan(without?.memory['cpu']?.peakBytes ?? NaN);
+});
+
+test('of a cache on disk, what rows share is in memory: no page of it is read for anybody', async () => {
+  const common = Array.from({ length: 72 }, (_, i) => (i * 17 + 3) % 250);
+  // The prefix ends in the middle of a page, which goes on in each row's tail.
+  const rows = Array.from({ length: 12 }, (_, id): Row => ({ id, tokens: [...common, ...Array.from({ length: 21 }, (_, i) => (id * 31 + i * 7) % 250)], maxNewTokens: 20 }));
+  await using engine = await Engine.open({ model: model('llama-Q4_1.gguf'), batchSize: 6, batches: 2, tokensPerSquare: 256, cache: { cpu: 0, disk: 1 } });
+  const shared = await generate(engine, rows, {});
+  const alone = await generate(engine, rows, { sharePrefixes: false });
+  expect(shared.results).toEqual(alone.results);
+  expect(shared.stats?.sharing.promptTokensSaved).toBe(11 * 72 + 72);
+  const read = ({ stats }: typeof shared): number => stats?.bytes.cache['disk to cpu'] ?? NaN;
+  expect(read(shared)).toBeGreaterThan(0);
+  expect(read(shared)).toBeLessThan(read(alone) / 2);
 });
 
 test('rows of an Observable share what those before them have computed', async () => {

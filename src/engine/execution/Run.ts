@@ -10,6 +10,7 @@ import { nextSweep } from '../schedules/nextSweep.js';
 import type { IssuedSquare } from './IssuedSquare.js';
 import type { PrefixPath } from '../memory/PrefixTree.js';
 import type { RowPages } from '../memory/RowPages.js';
+import type { RowLengths } from '../memory/rowPlacement.js';
 import { withPrefixes, type RowBegin } from '../schedules/withPrefixes.js';
 import type { DeviceRow } from './Device.js';
 import type { RowFeed } from './RowFeed.js';
@@ -61,7 +62,7 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
     super(setup, schedule.steady && { ...grid, staggered: schedule.steady === 'staggered' });
     setup.feed.onRow = (row) => {
       // A row that is scored is computed in full.
-      const path = row && row.newTokens > 0 && !this.closed ? this.pages.expect(row.sequence.tokens) : undefined;
+      const path = row && row.newTokens > 0 && !this.closed ? this.pages.expect(lengthsOf(row), row.sequence.tokens) : undefined;
       if (row && path) this.paths.set(row, path);
       this.askPump();
     };
@@ -241,8 +242,8 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
       // Whoever is called in between may end the run: rows that come in after that are never released.
       if (admitted.length >= free || this.closed) break;
       const { sequence, newTokens } = waiting;
-      const promptTokens = sequence.tokens.length;
-      const lengths = { promptTokens, positions: Math.max(1, promptTokens + newTokens - 1) };
+      const lengths = lengthsOf(waiting);
+      const { promptTokens } = lengths;
       const path = this.paths.get(waiting);
       const prefix = path && admission.admitPrefix(lengths, path);
       if (prefix) {
@@ -281,6 +282,11 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
     device.openRow(id, row, sequence, pages);
     return row;
   }
+}
+
+function lengthsOf({ sequence, newTokens }: Pick<RunRow<unknown>, 'sequence' | 'newTokens'>): RowLengths {
+  const promptTokens = sequence.tokens.length;
+  return { promptTokens, positions: Math.max(1, promptTokens + newTokens - 1) };
 }
 
 /** How the tokens of a prefix are chosen: not at all. */

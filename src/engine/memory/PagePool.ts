@@ -3,9 +3,9 @@ import { AdmissionPace } from './AdmissionPace.js';
 import { GrowthForecast, type GrowingRow, type SweepRules } from './GrowthForecast.js';
 import { least, NO_PAGES, plus, within } from './pageCounts.js';
 import { PageList } from './PageList.js';
-import { PrefixTree, type PrefixPath } from './PrefixTree.js';
+import { PrefixTree, type PrefixPath, type SharedTier } from './PrefixTree.js';
 import { RowPages, type PageLists, type RowPrefix } from './RowPages.js';
-import { heldPages, longestRow, placePages, type CacheRules, type PageCounts, type RowLengths } from './rowPlacement.js';
+import { firstPages, heldPages, longestRow, placeBehind, placePages, type CacheRules, type PageCounts, type RowLengths } from './rowPlacement.js';
 
 /** Room for KV pages on disk, and how rows use it. */
 export interface DiskCache {
@@ -33,8 +33,11 @@ const WORTHWHILE_TOKENS = 128;
 
 /** The rows of one run, and the pages that they hold. */
 export interface RunPages {
-  /** A row waits, with this prompt: what it has in common with others is kept for it. Undefined where rows share nothing. */
-  expect(prompt: readonly number[]): PrefixPath | undefined;
+  /**
+   * A row waits, with this prompt: what it has in common with others is kept for it. Undefined where rows share nothing.
+   * @param kind what else its results depend on; only rows of one kind share. Default: they depend on nothing else
+   */
+  expect(lengths: RowLengths, prompt: readonly number[], kind?: string): PrefixPath | undefined;
   /** Pages for a row that somebody else has admitted, what its prompt needs taken; undefined while that is not free. */
   take(lengths: RowLengths): RowPages | undefined;
   /** Says that a sweep has been planned: time goes by. */
@@ -79,7 +82,7 @@ export class PagePool {
     readonly gpu: GpuCache = NO_GPU,
   ) {
     this.size = { gpu: gpu.pages, memory: capacity, disk: disk.pages };
-    this.lists = { gpu: new PageList(gpu.pages), memory: new PageList(capacity, () => this.reclaim()), disk: new PageList(disk.pages) };
+    this.lists = { gpu: new PageList(gpu.pages, () => this.reclaim('gpu')), memory: new PageList(capacity, () => this.reclaim('memory')), disk: new PageList(disk.pages) };
     this.rules = { pageTokens, gpuShare: gpu.share, diskShare: disk.share, mostDiskPages: disk.mostPerRow };
   }
 
@@ -115,11 +118,13 @@ export class PagePool {
   /**
    * @param sweeps what the run's schedule promises, if it does: its rows are then counted as they grow. Not while several runs share the
    * pool, since they know nothing of each other's pace: then every row counts in full
-   * @param shares its rows share the pages of what their prompts have in common; only where all pages are in memory
+   * @param shares its rows share the pages of what their prompts have in common
    */
   openRun(sweeps?: SteadySweeps, shares = false): RunPages {
     const rows = new Set<RowPages>();
-    const tree = shares && this.gpu.share === 0 && this.disk.share === 0 ? new PrefixTree(this.pageTokens, this.lists.memory) : undefined;
+    const tree = shares ? new PrefixTree(this.pageTokens, (page, tier) => {
+      this.lists[tier].give(tier === 'gpu' ? page - this.capacity : page);
+    }) : undefined;
     const pace = new AdmissionPace(this.size, this.pageTokens);
     const hold = (lengths: RowLengths, placement: PageCounts): RowPages => {
       const row = new RowPages(lengths, placement, this.pageTokens, this.lists, () => {
@@ -130,7 +135,7 @@ export class PagePool {
       return row;
     };
     const run: RunPages = {
-      expect: (prompt) => tree?.enter(prompt),
+      expect: (lengths, prompt, kind) => tree?.enter(prompt, placePages(lengths.positions, this.rules), kind),
       take: (lengths) => {
         const placement = placePages(lengths.positions, this.rules);
         const begun = Math.max(1, Math.ceil(Math.min(lengths.promptTokens, lengths.positions) / this.pageTokens));
@@ -152,13 +157,13 @@ export class PagePool {
 
   /** Pages that are kept for rows to come, and that whoever needs them may have. */
   private get reclaimable(): PageCounts {
-    let memory = 0;
-    for (const { tree } of this.runs.values()) memory += tree?.reclaimable ?? 0;
-    return { ...NO_PAGES, memory };
+    let pages = NO_PAGES;
+    for (const { tree } of this.runs.values()) if (tree) pages = plus(pages, tree.reclaimable);
+    return pages;
   }
 
-  private reclaim(): boolean {
-    for (const { tree } of this.runs.values()) if (tree?.reclaim() === true) return true;
+  private reclaim(tier: SharedTier): boolean {
+    for (const { tree } of this.runs.values()) if (tree?.reclaim(tier) === true) return true;
     return false;
   }
 
@@ -179,17 +184,17 @@ export class PagePool {
       return forecast.fits(row, beside);
     };
     // What a row needs that takes part of its prompt from others: pages of its own, and beside them those that nobody holds at present.
-    const needs = (lengths: RowLengths, prefix?: RowPrefix): { readonly own: OwnPart; readonly beside: PageCounts } => {
+    const needs = (lengths: RowLengths, prefix?: RowPrefix): { readonly placement: PageCounts; readonly own: OwnPart; readonly beside: PageCounts } => {
       const { pages = 0, tokens = 0 } = prefix?.match ?? {};
-      const row = { lengths, placement: placePages(lengths.positions, this.rules), next: tokens, sharedPages: pages };
-      return { own: ownPart(row, this.pageTokens), beside: { ...NO_PAGES, memory: prefix?.tree.idlePages(prefix.path, prefix.match) ?? 0 } };
+      const placement = placeBehind(prefix?.path.placement ?? placePages(lengths.positions, this.rules), pages);
+      return { placement, own: ownPart({ lengths, placement, next: tokens, sharedPages: pages }, this.pageTokens), beside: prefix?.tree.idlePages(prefix.path, prefix.match) ?? NO_PAGES };
     };
     const take = (lengths: RowLengths, prefix?: RowPrefix): RowPages | undefined => {
-      const { own, beside } = needs(lengths, prefix);
+      const { placement, own, beside } = needs(lengths, prefix);
       // If as many rows like this one would not fit in full, they come in at a pace; but time goes by only while a row lives.
       const paced = grows && sweeps.staggered && rows.size > 0 && !fitInFull(own.placement, places);
       if ((paced && !pace.open) || !fits(own, beside)) return undefined;
-      const row: RowPages = new RowPages(lengths, placePages(lengths.positions, this.rules), this.pageTokens, this.lists, () => {
+      const row: RowPages = new RowPages(lengths, placement, this.pageTokens, this.lists, () => {
         rows.delete(row);
         pace.ended(own, own.placement, row.next - own.shift);
         this.releases.next();
@@ -239,7 +244,7 @@ interface OpenRun {
 
 /** Pages of a run that are no single row's. They count once, and as if they were held for good. */
 function sharedBy({ tree }: OpenRun): PageCounts {
-  return { ...NO_PAGES, memory: tree?.commonPages ?? 0 };
+  return tree?.commonPages ?? NO_PAGES;
 }
 
 interface OwnPart extends GrowingRow {
@@ -252,7 +257,7 @@ function ownPart({ lengths, placement, next, sharedPages }: Pick<RowPages, 'leng
   return {
     promptTokens: lengths.promptTokens - shift,
     positions: lengths.positions - shift,
-    placement: plus(placement, { ...NO_PAGES, memory: sharedPages }, -1),
+    placement: plus(placement, firstPages(placement, sharedPages), -1),
     next: Math.max(0, next - shift),
     shift,
   };

@@ -1,4 +1,8 @@
-import type { PageList } from './PageList.js';
+import { NO_PAGES, type PageCounts } from './pageCounts.js';
+import { firstPages } from './rowPlacement.js';
+
+/** Tiers where pages may be shared: from a disk every row of a batch would read them each pass. */
+export type SharedTier = 'gpu' | 'memory';
 
 /** Who computes the tokens of a page: all positions below `next` have been issued. */
 export interface PageWriter {
@@ -7,10 +11,11 @@ export interface PageWriter {
 
 /**
  * A page of tokens with which the prompts of known rows go on from where its parent ends: what a page of the cache holds follows from these tokens and those before
- * them alone. The last one of a prompt may be shorter than a page.
+ * them, and from the tiers on which these pages are: the processor attends to those in the host's memory. The last one of a prompt may be shorter than a page.
  */
 export interface PrefixNode {
   readonly parent: PrefixNode | undefined;
+  readonly tier: SharedTier;
   /** The position of its first token. */
   readonly start: number;
   readonly tokens: readonly number[];
@@ -21,7 +26,7 @@ export interface PrefixNode {
   known: number;
   /** Reasons to keep its page although no row is known that begins so. */
   kept: number;
-  /** Its page of the cache, once a row has taken one for it. */
+  /** Its page of the cache, as page tables name it, once a row has taken one for it. */
   page: number | undefined;
   /** Who computes it; undefined once all of its tokens have been. */
   writer: PageWriter | undefined;
@@ -36,6 +41,10 @@ export interface PrefixPath {
   readonly tokens: readonly number[];
   /** Page by page; the last one may be shorter than a page. */
   readonly nodes: readonly PrefixNode[];
+  /** What else the row's results depend on: rows of two kinds share nothing. */
+  readonly kind: string;
+  /** Where the row's pages are if it shares none. */
+  readonly placement: PageCounts;
 }
 
 /** What of a prompt is there already. */
@@ -59,41 +68,43 @@ const MOST_STUBS = 64;
  * where memory is short, those that no row holds go first.
  */
 export class PrefixTree {
-  private readonly root: PrefixNode;
+  /** By kind of row. */
+  private readonly roots = new Map<string, PrefixNode>();
   /** Pages that rows are known for and none holds, oldest first. */
-  private readonly idle = new Set<PrefixNode>();
+  private readonly idle: Readonly<Record<SharedTier, Set<PrefixNode>>> = { gpu: new Set(), memory: new Set() };
   private readonly stubs = new Set<PrefixNode>();
   /** The way of the row that ended last: the next to come may begin alike, also where rows come one by one. */
   private recent: readonly PrefixNode[] = [];
-  private common = 0;
+  private readonly common: Record<SharedTier, number> = { gpu: 0, memory: 0 };
 
+  /** @param give takes back a page of a tier */
   constructor(
     readonly pageTokens: number,
-    private readonly pages: Pick<PageList, 'give'>,
-  ) {
-    this.root = nodeOf(undefined, 0, []);
-  }
+    private readonly give: (page: number, tier: SharedTier) => void,
+  ) {}
 
   /** Pages that are kept for rows to come: whoever needs the memory may have them. */
-  get reclaimable(): number {
-    return this.idle.size;
+  get reclaimable(): PageCounts {
+    return { ...NO_PAGES, gpu: this.idle.gpu.size, memory: this.idle.memory.size };
   }
 
   /** Pages in use that are no single row's: several have them in their tables, or somebody is about to copy what nobody has any more. Each counts once. */
-  get commonPages(): number {
-    return this.common;
+  get commonPages(): PageCounts {
+    return { ...NO_PAGES, ...this.common };
   }
 
-  /** A row is known from now on. @param tokens its prompt; at least one */
-  enter(tokens: readonly number[]): PrefixPath {
+  /** A row is known from now on. @param tokens its prompt; at least one @param kind rows of which it may share with */
+  enter(tokens: readonly number[], placement: PageCounts, kind = ''): PrefixPath {
     const nodes: PrefixNode[] = [];
-    let node = this.root;
+    let root = this.roots.get(kind);
+    if (!root) this.roots.set(kind, (root = nodeOf(undefined, 'memory', 0, [])));
+    let node = root;
     for (let start = 0; start < tokens.length; start += this.pageTokens) {
-      node = this.child(node, tokens.slice(start, start + this.pageTokens));
+      node = this.child(node, nodes.length < placement.gpu ? 'gpu' : 'memory', tokens.slice(start, start + this.pageTokens));
       node.known++;
       nodes.push(node);
     }
-    return { tokens, nodes };
+    return { tokens, nodes, kind, placement };
   }
 
   /** The row is not known any more: it has ended, and holds nothing. */
@@ -108,7 +119,8 @@ export class PrefixTree {
   }
 
   /** What a row need not compute; its last token it always does, for what comes next is sampled from it. */
-  match({ tokens, nodes }: PrefixPath): PrefixMatch {
+  match(path: PrefixPath): PrefixMatch {
+    const { tokens, nodes } = path;
     const most = tokens.length - 1;
     let pages = 0;
     while (this.isWhole(nodes[pages], most) && computed(nodes[pages]) === this.pageTokens) pages++;
@@ -116,20 +128,20 @@ export class PrefixTree {
     while (this.isWhole(nodes[begun], most)) begun++;
     let source: PrefixNode | undefined;
     let part = 0;
-    for (const child of this.nodeAt(nodes, pages).resident) {
+    for (const child of this.siblings(path, pages, 'resident')) {
       const there = Math.min(computed(child), this.commonTokens(child, tokens, most));
       if (there > part) [source, part] = [child, there];
     }
     let coming = 0;
-    for (const child of this.nodeAt(nodes, begun).resident) coming = Math.max(coming, this.commonTokens(child, tokens, most));
+    for (const child of this.siblings(path, begun, 'resident')) coming = Math.max(coming, this.commonTokens(child, tokens, most));
     return { pages, source, tokens: pages * this.pageTokens + part, coming: begun * this.pageTokens + coming };
   }
 
   /** Pages of a match that are reclaimable: with a row that holds or copies them they are not. */
-  idlePages(path: PrefixPath, { pages, source }: Pick<PrefixMatch, 'pages' | 'source'>): number {
-    let idle = 0;
-    for (const node of path.nodes.slice(0, pages)) if (this.idle.has(node)) idle++;
-    return source && this.idle.has(source) ? idle + 1 : idle;
+  idlePages(path: PrefixPath, { pages, source }: Pick<PrefixMatch, 'pages' | 'source'>): PageCounts {
+    const idle = { ...NO_PAGES };
+    for (const node of [...path.nodes.slice(0, pages), ...(source ? [source] : [])]) if (this.idle[node.tier].has(node)) idle[node.tier]++;
+    return idle;
   }
 
   /**
@@ -137,7 +149,8 @@ export class PrefixTree {
    *
    * @returns tokens of the prefix, and those that it saves: each row beyond the first need not compute what is not there yet
    */
-  worth({ tokens, nodes }: PrefixPath, there: number): { readonly tokens: number; readonly saved: number } {
+  worth(path: PrefixPath, there: number): { readonly tokens: number; readonly saved: number } {
+    const { tokens, nodes } = path;
     const most = tokens.length - 1;
     let depth = 0;
     let saved = 0;
@@ -148,7 +161,7 @@ export class PrefixTree {
     // Behind the last page that others have too, some of their next pages may begin as this row's does.
     const start = depth * this.pageTokens;
     const sharers = new Int32Array(this.pageTokens + 1);
-    for (const child of this.nodeAt(nodes, depth).children.values()) {
+    for (const child of this.siblings(path, depth, 'children')) {
       const others = child.known - (child === nodes[depth] ? 1 : 0);
       const common = this.commonTokens(child, tokens, most);
       sharers[common] = (sharers[common] ?? 0) + others;
@@ -165,7 +178,8 @@ export class PrefixTree {
 
   /** A path for the first tokens of another one, to be computed by themselves. What of its last page is shared is kept for as long as the page before it is known. */
   enterPrefix(path: PrefixPath, tokens: number): PrefixPath {
-    const prefix = this.enter(path.tokens.slice(0, tokens));
+    const placement = firstPages(path.placement, Math.ceil(tokens / this.pageTokens));
+    const prefix = this.enter(path.tokens.slice(0, tokens), placement, path.kind);
     const last = prefix.nodes.at(-1);
     if (last && last.tokens.length < this.pageTokens && !this.stubs.has(last)) {
       last.kept++;
@@ -178,7 +192,7 @@ export class PrefixTree {
     return prefix;
   }
 
-  /** A row has the node's page in its table. @param page taken for it, where it had none; the row computes what belongs there */
+  /** A row has the node's page in its table. @param page taken for it on its tier, where it had none; the row computes what belongs there */
   hold(node: PrefixNode, page?: number, writer?: PageWriter): void {
     if (page !== undefined) {
       node.page = page;
@@ -207,9 +221,9 @@ export class PrefixTree {
     this.use(node, 0, -1);
   }
 
-  /** Gives back a page that no row holds: one that no other such page builds on. @returns whether there was any */
-  reclaim(): boolean {
-    for (const node of this.idle) {
+  /** Gives back a page of a tier that no row holds: one that no other such page builds on. @returns whether there was any */
+  reclaim(tier: SharedTier): boolean {
+    for (const node of this.idle[tier]) {
       if (node.resident.size > 0) continue;
       this.drop(node);
       return true;
@@ -219,19 +233,21 @@ export class PrefixTree {
 
   /** The run is over: no row holds anything. */
   close(): void {
-    for (const node of [...this.idle]) this.drop(node);
-    this.root.children.clear();
+    for (const node of [...this.idle.gpu, ...this.idle.memory]) this.drop(node);
+    this.roots.clear();
   }
 
-  private child(parent: PrefixNode, tokens: readonly number[]): PrefixNode {
-    const key = tokens.join();
+  private child(parent: PrefixNode, tier: SharedTier, tokens: readonly number[]): PrefixNode {
+    const key = keyOf(tier, tokens);
     let node = parent.children.get(key);
-    if (!node) parent.children.set(key, (node = nodeOf(parent, parent.start + parent.tokens.length, tokens)));
+    if (!node) parent.children.set(key, (node = nodeOf(parent, tier, parent.start + parent.tokens.length, tokens)));
     return node;
   }
 
-  private nodeAt(nodes: readonly PrefixNode[], depth: number): PrefixNode {
-    return nodes[depth - 1] ?? this.root;
+  /** The nodes of that depth with which a row may have its first tokens in common: those on its own page's tier. */
+  private *siblings({ nodes, kind }: PrefixPath, depth: number, which: 'resident' | 'children'): Generator<PrefixNode, void, undefined> {
+    const parent = depth > 0 ? nodes[depth - 1] : this.roots.get(kind);
+    for (const child of parent?.[which].values() ?? []) if (child.tier === nodes[depth]?.tier) yield child;
   }
 
   /** Whether a row whose tokens up to `most` may be shared can have the node's page in its table. */
@@ -249,22 +265,23 @@ export class PrefixTree {
 
   /** So many more hold the node's page, or are about to copy it. */
   private use(node: PrefixNode, holders: number, readers: number): void {
-    this.common -= isCommon(node) ? 1 : 0;
+    this.common[node.tier] -= isCommon(node) ? 1 : 0;
     node.holders += holders;
     node.readers += readers;
-    this.common += isCommon(node) ? 1 : 0;
-    if (isUsed(node)) this.idle.delete(node);
-    else if (node.page !== undefined) this.idle.add(node);
+    this.common[node.tier] += isCommon(node) ? 1 : 0;
+    const idle = this.idle[node.tier];
+    if (isUsed(node)) idle.delete(node);
+    else if (node.page !== undefined) idle.add(node);
     this.prune(node);
   }
 
   /** Nobody uses the page: it is given back. */
   private drop(node: PrefixNode): void {
     if (node.page === undefined || isUsed(node)) return;
-    this.pages.give(node.page);
+    this.give(node.page, node.tier);
     node.page = undefined;
     node.parent?.resident.delete(node);
-    this.idle.delete(node);
+    this.idle[node.tier].delete(node);
   }
 
   private unkeep(node: PrefixNode): void {
@@ -277,7 +294,7 @@ export class PrefixTree {
     if (isWanted(node) || isUsed(node)) return;
     for (const child of node.children.values()) this.dropStub(child);
     this.drop(node);
-    node.parent?.children.delete(node.tokens.join());
+    node.parent?.children.delete(keyOf(node.tier, node.tokens));
   }
 
   private dropStub(node: PrefixNode): void {
@@ -297,8 +314,12 @@ function isCommon({ holders, readers }: PrefixNode): boolean {
   return holders > 1 || (holders === 0 && readers > 0);
 }
 
-function nodeOf(parent: PrefixNode | undefined, start: number, tokens: readonly number[]): PrefixNode {
-  return { parent, start, tokens, children: new Map(), resident: new Set(), known: 0, kept: 0, page: undefined, writer: undefined, holders: 0, readers: 0 };
+function keyOf(tier: SharedTier, tokens: readonly number[]): string {
+  return `${tier} ${tokens.join()}`;
+}
+
+function nodeOf(parent: PrefixNode | undefined, tier: SharedTier, start: number, tokens: readonly number[]): PrefixNode {
+  return { parent, tier, start, tokens, children: new Map(), resident: new Set(), known: 0, kept: 0, page: undefined, writer: undefined, holders: 0, readers: 0 };
 }
 
 /** Tokens of the node's page that have been computed, or are about to be before whatever is issued next. */

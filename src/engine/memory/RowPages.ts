@@ -5,7 +5,7 @@ import { heldPages, type PageCounts, type RowLengths } from './rowPlacement.js';
 
 /** Where a row goes on from what another one has computed in the middle of a page: its page begins as a copy of that one. */
 export interface PageCopy {
-  /** In memory. */
+  /** As tables name it; on the tier of the row's own page, or in memory where that is on disk and its tokens stand in the tail. */
   readonly from: number;
   /** The row's first position of its own. */
   readonly position: number;
@@ -105,8 +105,8 @@ export class RowPages implements PageTable {
   private grow(end: number): void {
     const { gpu, memory, disk } = this.placement;
     for (let index = this.entries.length; index < this.begun(end); index++) {
-      if (index < gpu) this.entries.push(this.firstOfGpu + this.lists.gpu.take());
-      else if (disk === 0 || index < gpu + memory - 1) this.entries.push(this.ownPage(index));
+      if (index < gpu) this.entries.push(this.ownPage(index, this.firstOfGpu + this.lists.gpu.take()));
+      else if (disk === 0 || index < gpu + memory - 1) this.entries.push(this.ownPage(index, this.lists.memory.take()));
       else if (index < gpu + memory - 1 + disk) this.entries.push(-1 - this.lists.disk.take());
       else this.entries.push(this.tail);
     }
@@ -129,9 +129,8 @@ export class RowPages implements PageTable {
     this.onRelease();
   }
 
-  /** A page in memory. One of the prompt's becomes others' to share, unless somebody computes the same already: then what follows is the row's alone, too. */
-  private ownPage(index: number): number {
-    const page = this.lists.memory.take();
+  /** A page that is not on disk. One of the prompt's becomes others' to share, unless somebody computes the same already: then what follows is the row's alone, too. */
+  private ownPage(index: number, page: number): number {
     const node = this.prefix?.path.nodes[index];
     if (node && node.page === undefined && this.inTree.length === index) {
       this.inTree.push(node);

@@ -35,6 +35,25 @@ export function placePages(positions: number, { pageTokens, gpuShare = 0, diskSh
   return { gpu, memory: pages - gpu - disk, disk };
 }
 
+/** Where the first pages of a row are, none of which is on disk. Pure. */
+export function firstPages({ gpu }: PageCounts, pages: number): PageCounts {
+  const onGpu = Math.min(pages, gpu);
+  return { gpu: onGpu, memory: pages - onGpu, disk: 0 };
+}
+
+/**
+ * The placement of a row whose first pages are others', too. Those are never on disk, where every row of a batch would read them each pass; of what is left in the host the disk keeps its share.
+ * What is on the GPU stays there: results depend on that, and not on sharing. Pure.
+ */
+export function placeBehind(placement: PageCounts, sharedPages: number): PageCounts {
+  const { gpu, memory, disk } = placement;
+  const inHost = memory + disk;
+  const own = inHost - firstPages(placement, sharedPages).memory;
+  if (disk === 0 || own === inHost) return placement;
+  const onDisk = Math.min(own - 1, Math.round((own * disk) / inHost));
+  return { gpu, memory: inHost - onDisk, disk: onDisk };
+}
+
 /** What a row holds when the first `begun` of its pages are complete or being filled: the last page in memory is held from the start where it serves the disk. */
 export function heldPages({ gpu, memory, disk }: PageCounts, begun: number): PageCounts {
   const onGpu = Math.min(begun, gpu);
