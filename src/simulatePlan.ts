@@ -13,7 +13,7 @@ import type { TaskEvent } from './engine/execution/Task.js';
 import { movement, withCpuAttention, type Movement } from './engine/memory/movement.js';
 import { PagePool } from './engine/memory/PagePool.js';
 import { total } from './engine/memory/pageCounts.js';
-import { placePages } from './engine/memory/rowPlacement.js';
+import { pagesOfRows, placePages } from './engine/memory/rowPlacement.js';
 import type { BlockSetting } from './engine/policy/CostModel.js';
 import { tokensPerSquareOf, type Policy } from './engine/policy/Policy.js';
 import { settingOf } from './engine/policy/predict.js';
@@ -88,7 +88,9 @@ export async function simulatePlan(request: PlanRequest, given: Policy, options:
   const { gpu: gpuShare, disk: diskShare } = policy.cache;
   const per = placePages(sizes.rowPages * PAGE_TOKENS, { pageTokens: PAGE_TOKENS, gpuShare, diskShare, mostDiskPages: Infinity });
   const { cachePages = Infinity } = workload;
-  const pool = new PagePool(Math.min(held * per.memory, cachePages), PAGE_TOKENS, { pages: held * per.disk, share: diskShare, mostPerRow: Infinity }, { pages: held * per.gpu, share: gpuShare });
+  const sharePrefixes = sharedPrefixTokens > 0 && computeTier === 'cpu';
+  const all = pagesOfRows(per, held, sharePrefixes ? sizes.sharedPages : 0);
+  const pool = new PagePool(Math.min(all.memory, cachePages), PAGE_TOKENS, { pages: all.disk, share: diskShare, mostPerRow: Infinity }, { pages: all.gpu, share: gpuShare });
   const recorder = new RunRecorder({
     model: shape.name, policy: { ...policy }, loadSeconds: 0, onTrace: options.onTrace, ledger: options.ledger,
     memory: () => cacheBytes(pool, sizes.pageBytes),
@@ -105,7 +107,7 @@ export async function simulatePlan(request: PlanRequest, given: Policy, options:
     // Rows for every sweep that the window lets begin at once: a place that stays empty for want of a row would be the simulation's doing.
     feed: new RowFeed(plannedRows(rows, { promptTokens, newTokens, sharedPrefixTokens }), slots * policy.batchSize * (2 + Math.ceil(window / (shape.layers * slots)))),
     signal: options.signal,
-    sharePrefixes: sharedPrefixTokens > 0 && computeTier === 'cpu',
+    sharePrefixes,
   });
   await lastValueFrom(throughStages(run, options.pipeline).pipe(count()));
   await run.drained;

@@ -12,7 +12,7 @@ import type { DiskCache } from './memory/PagePool.js';
 import { planMemory } from './memory/planMemory.js';
 import { planSpill, type SpillPlan } from './memory/planSpill.js';
 import { planStreaming } from './memory/planStreaming.js';
-import { placePages } from './memory/rowPlacement.js';
+import { pagesOfRows, placePages } from './memory/rowPlacement.js';
 import { openWeightStore, type WeightStore } from './openWeightStore.js';
 import type { EnginePlan } from './EnginePlan.js';
 import { planEngine, type PlannedEngine } from './planEngine.js';
@@ -86,7 +86,7 @@ export async function openRuntime(
   const first = settle(caller);
   const planned = await planEngine(model, caller, first, machine, expected);
   const taken = processBytes(process.memoryUsage.rss(), model.decoder.vocabularySize);
-  const { plan, pages, reservedBytes, residentLayerBytes } = fittingPlan(planned, withPolicy(caller, first.gpu !== undefined), settle, (settings, block) => fitted(new RuntimePlan(addon, model, settings, block), taken));
+  const { plan, pages, reservedBytes, residentLayerBytes } = fittingPlan(planned, withPolicy(caller, first.gpu !== undefined), settle, (settings, block) => fitted(new RuntimePlan(addon, model, settings, block), taken, expected));
   caller.onPlan?.(plan.planned.plan);
   if (residentLayerBytes === undefined) return plan.open(pages, reservedBytes);
   plan.checkDisk(plan.mostStoreBytes);
@@ -135,14 +135,17 @@ function fittingPlan(planned: PlannedEngine, given: EngineOptions, settle: (opti
 }
 
 /** @throws MemoryBudgetError with the smallest cap that works for this block */
-function fitted(plan: RuntimePlan, taken: ProcessBytes): Fitted {
+function fitted(plan: RuntimePlan, taken: ProcessBytes, expected: ExpectedRows | undefined): Fitted {
   const { settings: { capBytes, weightShare, slots, rowsPerSlot, rowTokens }, source: { decoder } } = plan;
+  // On a GPU every row is provided for in full.
+  const sharedTokens = plan.gpu ? 0 : Math.min(expected?.sharedPrefixTokens ?? 0, Math.min(rowTokens, decoder.contextTokens) - 1);
+  const usualPages = (tokens: number): number => pagesOfRows(plan.rowPages(tokens), slots * rowsPerSlot, Math.floor(sharedTokens / PAGE_TOKENS)).memory;
   const pagesOf = (tokens: number): number => plan.rowPages(tokens).memory;
   const demand = { capBytes, ...taken, leastPages: pagesOf(LEAST_ROW_TOKENS), pageBytes: plan.onePage.cache };
   let tooSmall: MemoryBudgetError | undefined;
   if (!plan.planned.streams && (weightShare === undefined || weightShare === 1)) {
     try {
-      const mostPages = Math.max(pagesOf(decoder.contextTokens), pagesOf(USUAL_ROW_TOKENS) * slots * rowsPerSlot);
+      const mostPages = Math.max(pagesOf(decoder.contextTokens), pagesOf(USUAL_ROW_TOKENS) * slots * rowsPerSlot, usualPages(rowTokens));
       return { plan, ...planMemory({ ...demand, weightBytes: plan.onePage.weights, workingBytes: plan.workingBytes, mostPages }) };
     } catch (error) {
       // Streaming keeps two layers in memory at once, so it is no help to a model of two; to a GPU they stream through small buffers.
@@ -156,7 +159,7 @@ function fitted(plan: RuntimePlan, taken: ProcessBytes): Fitted {
     ...planStreaming({
       ...demand, fixedBytes, layerBytes,
       buffers: plan.gpu ? 0 : WEIGHT_BUFFERS,
-      usualPages: pagesOf(rowTokens) * slots * rowsPerSlot,
+      usualPages: usualPages(rowTokens),
       residentShare: weightShare,
     }),
   }));

@@ -3,7 +3,7 @@ import { AdmissionPace } from './AdmissionPace.js';
 import { GrowthForecast, type GrowingRow, type SweepRules } from './GrowthForecast.js';
 import { least, NO_PAGES, plus, within } from './pageCounts.js';
 import { PageList } from './PageList.js';
-import { PrefixTree, type PrefixPath, type SharedTier } from './PrefixTree.js';
+import { PrefixTree, type PrefixMatch, type PrefixPath, type SharedTier } from './PrefixTree.js';
 import { RowPages, type PageLists, type RowPrefix } from './RowPages.js';
 import { firstPages, heldPages, longestRow, placeBehind, placePages, type CacheRules, type PageCounts, type RowLengths } from './rowPlacement.js';
 
@@ -210,8 +210,9 @@ export class PagePool {
       admit: (lengths, path) => {
         if (!tree || !path) return take(lengths);
         const match = tree.match(path);
-        // Where it is that tight, the page in which the prefix ends stands in nobody's way.
-        return take(lengths, { tree, path, match }) ?? (match.source && take(lengths, { tree, path, match: { pages: match.pages, source: undefined, tokens: match.pages * this.pageTokens } }));
+        const sharing = (pages: number, source: PrefixMatch['source'], tokens = pages * this.pageTokens): RowPages | undefined => take(lengths, { tree, path, match: { pages, source, tokens } });
+        // Where it is that tight, the page in which the prefix ends stands in nobody's way; nor does a prefix that is in memory, of a row that could be on disk, when there is no other to wait for.
+        return sharing(match.pages, match.source, match.tokens) ?? (match.source && sharing(match.pages, undefined)) ?? (path.placement.disk > 0 && rows.size === 0 ? sharing(0, undefined) : undefined);
       },
       admitPrefix: (lengths, path) => {
         if (!tree) return undefined;

@@ -221,11 +221,11 @@ export class PrefixTree {
     this.use(node, 0, -1);
   }
 
-  /** Gives back a page of a tier that no row holds: one that no other such page builds on. @returns whether there was any */
+  /** Gives back a page of a tier that no row holds: one that no other such page of the tier builds on, and those of other tiers that do. @returns whether there was any */
   reclaim(tier: SharedTier): boolean {
     for (const node of this.idle[tier]) {
-      if (node.resident.size > 0) continue;
-      this.drop(node);
+      if ([...node.resident].some((child) => child.tier === tier)) continue;
+      this.dropWithRest(node);
       return true;
     }
     return false;
@@ -282,6 +282,12 @@ export class PrefixTree {
     node.page = undefined;
     node.parent?.resident.delete(node);
     this.idle[node.tier].delete(node);
+  }
+
+  /** Whoever uses a page uses those that it builds on, so nobody uses what builds on this one. */
+  private dropWithRest(node: PrefixNode): void {
+    for (const child of node.resident) this.dropWithRest(child);
+    this.drop(node);
   }
 
   private unkeep(node: PrefixNode): void {

@@ -73,9 +73,9 @@ export function withCpuAttention(moves: Movement): Movement {
   return { ...moves, loadCache: (square, pagesOf) => moves.loadCache(square, pagesOf).map(nearer).filter((route) => route.length > 0) };
 }
 
-/** Movements under a placement. Pure. The bytes are those of FlexGen's cost model: whole contexts are loaded, new tokens stored. */
+/** Movements under a placement. Pure. The bytes are those of FlexGen's cost model: whole contexts are loaded, but for what rows share, which is there; new tokens are stored. */
 export function movement(placement: Placement, bytes: ModelBytes, compute: Tier, layers: number): Movement {
-  const context = (square: Square): number => square.rows.reduce((sum, range) => sum + range.firstPosition, 0);
+  const context = (square: Square): number => square.rows.reduce((sum, range) => sum + range.firstPosition - (range.sharedTokens ?? 0), 0);
   return {
     loadWeight: ({ layer }) => hops(placement.weights, bytes.layerWeights[layer] ?? 0, compute, 'load'),
     loadCache: (square) => hops(placement.cache, bytes.tokenCache * context(square), compute, 'load'),

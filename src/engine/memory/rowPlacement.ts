@@ -1,4 +1,4 @@
-import { total, within, type PageCounts } from './pageCounts.js';
+import { plus, total, within, type PageCounts } from './pageCounts.js';
 
 export type { PageCounts };
 
@@ -52,6 +52,13 @@ export function placeBehind(placement: PageCounts, sharedPages: number): PageCou
   if (disk === 0 || own === inHost) return placement;
   const onDisk = Math.min(own - 1, Math.round((own * disk) / inHost));
   return { gpu, memory: inHost - onDisk, disk: onDisk };
+}
+
+/** What so many rows alike hold at their longest, whose first pages are the same ones. Pure. */
+export function pagesOfRows(placement: PageCounts, rows: number, sharedPages: number): PageCounts {
+  const behind = placeBehind(placement, sharedPages);
+  const shared = firstPages(behind, sharedPages);
+  return plus(shared, plus(behind, shared, -1), rows);
 }
 
 /** What a row holds when the first `begun` of its pages are complete or being filled: the last page in memory is held from the start where it serves the disk. */

@@ -40,8 +40,9 @@ function onCpu({ hardware, shape, workload: { cachePages = Infinity }, block }: 
   const slots = slotsOf(block);
   const tokens = Math.max(tokensPerSquareOf(block), block.batchSize);
   const { scratchBytes, activationBytes } = workingMemory(shape, tokens, block.threads ?? hardware.cpu.threads, hardware.machine.instructionSet);
-  // Of a row's pages all but the last may be on disk, in whole pages; hidden states in whole tokens, with room for several runs.
-  const diskPages = at ? Math.min(rowPages - 1, Math.round(rowPages * at.cn)) : undefined;
+  // What all rows begin with is in memory. Of a row's own pages all but the last may be on disk, in whole pages; hidden states in whole tokens, with room for several runs.
+  const ownPages = rowPages - sharedPages;
+  const diskPages = at ? Math.min(ownPages - 1, Math.round(ownPages * at.cn)) : undefined;
   const slotBytes = blocks(pageBytes / l) * l;
   const keptTokens = at ? Math.round(tokens * (1 - at.hn)) : tokens;
   const hiddenSpills = keptTokens < tokens;
@@ -54,18 +55,18 @@ function onCpu({ hardware, shape, workload: { cachePages = Infinity }, block }: 
   const staging = SPILL_BUFFERS * block.batchSize * (slotBytes / l);
   const hiddenOnDisk = hiddenSpills ? RUNS * slots * blocks((tokens - keptTokens) * tokenActivationBytes) : 0;
   if (diskPages !== undefined) {
-    const cache = Math.min(sharedPages + liveRows * (rowPages - sharedPages - diskPages), cachePages) * pageBytes + staging * diskPages;
+    const cache = Math.min(sharedPages + liveRows * (ownPages - diskPages), cachePages) * pageBytes + staging * diskPages;
     return [
       { tier: 'cpu', when: 'run', bytes: { ...weights, constant: fixed + cache } },
       { tier: 'disk', when: 'run', bytes: { constant: store + hiddenOnDisk + liveRows * diskPages * slotBytes } },
     ];
   }
-  const cache = (sharedPages + liveRows * (rowPages - sharedPages)) * pageBytes;
-  const staged = { cn: staging * rowPages };
+  const inMemory = fixed + sharedPages * pageBytes;
+  const staged = { cn: staging * ownPages };
   return [
-    { tier: 'cpu', when: 'run', bytes: { ...weights, ...staged, constant: fixed, cc: cache } },
-    ...(spills ? [{ tier: 'cpu' as const, when: 'a page of each row', bytes: { ...weights, ...staged, constant: fixed + liveRows * pageBytes } }] : []),
-    { tier: 'disk', when: 'run', bytes: { constant: store, cn: liveRows * rowPages * slotBytes } },
+    { tier: 'cpu', when: 'run', bytes: { ...weights, ...staged, constant: inMemory, cc: liveRows * ownPages * pageBytes } },
+    ...(spills ? [{ tier: 'cpu' as const, when: 'a page of each row', bytes: { ...weights, ...staged, constant: inMemory + liveRows * pageBytes } }] : []),
+    { tier: 'disk', when: 'run', bytes: { constant: store, cn: liveRows * ownPages * slotBytes } },
   ];
 }
 

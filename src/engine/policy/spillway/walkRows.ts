@@ -136,13 +136,13 @@ function addLoad(sum: Load, load: SquareLoad, times: number): void {
   sum.contextTokens += load.contextTokens * times;
 }
 
-/** The squares that compute what all rows begin with: of one slot, a sweep each. */
+/** The squares that compute what all rows begin with: of one slot, a sweep each. No page of it is ever elsewhere. */
 function prefixSweeps({ sharedPrefixTokens = 0 }: Workload, block: BlockChoice): Load[] {
   const capacity = Math.max(tokensPerSquareOf(block), block.batchSize);
   const sweeps: Load[] = [];
   for (let from = 0; from < sharedPrefixTokens; from += capacity) {
     const end = Math.min(sharedPrefixTokens, from + capacity);
-    sweeps.push({ ...emptyLoad(), promptTokens: end - from, promptKeys: triangle(end) - triangle(from), contextTokens: from });
+    sweeps.push({ ...emptyLoad(), promptTokens: end - from, promptKeys: triangle(end) - triangle(from) });
   }
   return sweeps;
 }
