@@ -205,10 +205,11 @@ export class PrefixTree {
   /** The row has ended. What it has not computed is nobody's. */
   release(node: PrefixNode, row: PageWriter): void {
     this.use(node, -1, 0);
-    if (node.writer === row) {
-      if (computed(node) < node.tokens.length) this.drop(node);
-      node.writer = undefined;
-    }
+    if (node.writer !== row) return;
+    const unfinished = computed(node) < node.tokens.length;
+    if (unfinished) this.drop(node);
+    // Somebody may be about to copy of it what there is: nobody goes on with the rest.
+    node.writer = unfinished && node.page !== undefined ? { next: row.next } : undefined;
   }
 
   /** A row will copy the first tokens of the node's page. */

@@ -7,7 +7,10 @@ import { placePages, type CacheRules, type RowLengths } from '../../../src/engin
 import type { RowPages } from '../../../src/engine/memory/RowPages.js';
 
 const PAGE = 4;
-const SHARED_AT_ONCE = { rowsPerSlot: 6, tokensPerSquare: 512, staggered: true };
+const STEADY_SWEEPS = { rowsPerSlot: 6, tokensPerSquare: 512, staggered: true };
+
+/** A row that goes on in every sweep, its prompt all at once, to its end. */
+const STEADY = { endsAfter: 99, chunk: 500, pauses: 0 };
 
 interface Setup {
   readonly memory: number;
@@ -22,6 +25,10 @@ interface Prompt {
   readonly kind: string;
   /** Sweeps after which the row ends, complete or not. */
   readonly endsAfter: number;
+  /** Tokens of the prompt that a sweep computes. */
+  readonly chunk: number;
+  /** It stands still in so many sweeps before each in which it goes on. */
+  readonly pauses: number;
 }
 
 interface Live {
@@ -36,10 +43,11 @@ interface Live {
 /** Prompts of trees: the fewer choices there are at each step, the more they have in common. */
 const prompts = fc.array(
   fc.record({
-    tokens: fc.array(fc.nat(1), { minLength: 1, maxLength: 40 }), head: fc.constantFrom(0, 8, 17, 30, 66, 140), newTokens: fc.integer({ min: 1, max: 12 }), kind: fc.constantFrom('', '', 'other'), endsAfter: fc.nat(20),
+    tokens: fc.array(fc.nat(1), { minLength: 1, maxLength: 40 }), head: fc.constantFrom(0, 8, 17, 30, 66, 140), newTokens: fc.integer({ min: 1, max: 12 }), kind: fc.constantFrom('', '', 'other'), endsAfter: fc.oneof(fc.nat(4), fc.nat(20)), chunk: fc.constantFrom(3, 10, 500), pauses: fc.constantFrom(0, 0, 1, 3),
   }).map(({ tokens, head, ...rest }): Prompt => ({ tokens: [...new Array<number>(head).fill(7), ...tokens], ...rest })),
   { minLength: 1, maxLength: 20 },
 );
+const rows = fc.oneof(prompts, prompts.map((all) => all.map((prompt) => ({ ...prompt, chunk: STEADY.chunk, pauses: STEADY.pauses }))));
 const setups = fc.record({ memory: fc.integer({ min: 8, max: 200 }), gpu: fc.integer({ min: 0, max: 200 }), gpuShare: fc.constantFrom(0, 0, 0.4, 1), diskShare: fc.constantFrom(0, 0, 0.5, 1) })
   .map((setup) => ({ ...setup, diskShare: Math.min(setup.diskShare, 1 - setup.gpuShare) }));
 
@@ -57,7 +65,8 @@ class CheckedPool {
   constructor({ memory, gpu, gpuShare, diskShare }: Setup, prompts: readonly Prompt[]) {
     this.rules = { pageTokens: PAGE, gpuShare, diskShare, mostDiskPages: 20 };
     this.pool = new PagePool(memory, PAGE, { pages: 400, share: diskShare, mostPerRow: 20 }, { pages: gpu, share: gpuShare });
-    this.run = this.pool.openRun(SHARED_AT_ONCE, true);
+    // Rows that dawdle are no schedule's that promises steady sweeps: each counts in full.
+    this.run = this.pool.openRun(prompts.every(({ chunk, pauses }) => chunk === STEADY.chunk && pauses === 0) ? STEADY_SWEEPS : undefined, true);
     this.waiting = prompts.map((prompt, index) => {
       const lengths = { promptTokens: prompt.tokens.length, positions: prompt.tokens.length + prompt.newTokens - 1 };
       return { index, prompt, lengths, path: this.run.expect(lengths, prompt.tokens, prompt.kind) };
@@ -71,7 +80,8 @@ class CheckedPool {
   sweep(): void {
     this.run.advance();
     this.admit();
-    for (const each of this.live) this.advance(each);
+    this.batch(this.live.filter(({ age, prompt: { pauses } }) => age % (pauses + 1) === pauses));
+    for (const each of this.live) each.age++;
     for (const each of this.live) this.check(each);
     for (const each of [...this.live]) if (each.next >= each.pages.lengths.positions || (each.row !== undefined && each.age > each.prompt.endsAfter)) this.end(each);
   }
@@ -109,35 +119,44 @@ class CheckedPool {
     }
   }
 
-  /** All of the prompt at once, then a token a sweep. */
-  private advance(each: Live): void {
-    const { pages, next } = each;
-    const end = Math.max(Math.min(pages.lengths.promptTokens, pages.lengths.positions), next + 1);
-    expect(this.pool.has(pages.lacks(end))).toBe(true);
-    pages.advance(end);
-    if (pages.copy?.position === next) {
-      const part = next % PAGE;
-      expect(part).toBeGreaterThan(0);
-      const own = pages.entries[Math.floor(next / PAGE)] ?? NaN;
-      // What is copied is in memory, or on the GPU like its copy.
-      expect(pages.copy.from >= this.pool.capacity).toBe(own >= this.pool.capacity);
-      expect(pages.copy.from).toBeGreaterThanOrEqual(0);
-      this.contents.set(own, (this.contents.get(pages.copy.from) ?? []).slice(0, part));
+  /** A batch of rows: what they need is taken for all of them, then pages are copied, in any order, then keys and values are stored. */
+  private batch(rows: readonly Live[]): void {
+    const moves = rows.map((each) => {
+      const { pages, next, prompt } = each;
+      const inPrompt = Math.min(pages.lengths.promptTokens, pages.lengths.positions, next + prompt.chunk);
+      const end = Math.max(inPrompt, next + 1);
+      if (!this.pool.has(pages.lacks(end))) throw new Error('a row that was admitted does not find its pages');
+      pages.advance(end);
+      return { each, next, end, own: pages.entries[Math.floor(next / PAGE)] ?? NaN };
+    });
+    const copies = moves.filter(({ each: { pages }, next }) => pages.copy?.position === next);
+    const sources = new Set(copies.map(({ each }) => each.pages.copy?.from));
+    for (const { each: { pages }, next, own } of copies) {
+      const from = pages.copy?.from ?? NaN;
+      expect(next % PAGE).toBeGreaterThan(0);
+      // What is copied is in memory, or on the GPU like its copy, and nobody's copy goes there.
+      expect(from).toBeGreaterThanOrEqual(0);
+      expect(from >= this.pool.capacity).toBe(own >= this.pool.capacity);
+      expect(sources.has(own)).toBe(false);
+      this.contents.set(own, (this.contents.get(from) ?? []).slice(0, next % PAGE));
     }
-    for (let position = next; position < end; position++) {
-      const page = pages.entries[Math.floor(position / PAGE)] ?? NaN;
-      const content = this.contents.get(page) ?? [];
-      content[position % PAGE] = this.historyOf(each, position);
-      this.contents.set(page, content);
+    for (const { each, next, end } of moves) {
+      for (let position = next; position < end; position++) {
+        const page = each.pages.entries[Math.floor(position / PAGE)] ?? NaN;
+        const content = this.contents.get(page) ?? [];
+        content[position % PAGE] = this.historyOf(each, position);
+        this.contents.set(page, content);
+      }
+      each.next = end;
     }
-    each.next = end;
-    each.age++;
   }
 
   /** Whatever of it has been computed is still there, and was computed from the same tokens on the same tiers. */
   private check(each: Live): void {
     const { pages, row, next } = each;
-    const wrong = Array.from({ length: next }, (_, position) => position)
+    // What is yet to be copied is not there yet.
+    const there = pages.copy?.position === next ? next - (next % PAGE) : next;
+    const wrong = Array.from({ length: there }, (_, position) => position)
       .filter((position) => this.contents.get(pages.entries[Math.floor(position / PAGE)] ?? NaN)?.[position % PAGE] !== this.historyOf(each, position));
     expect(wrong).toEqual([]);
     if (row === undefined) return;
@@ -158,8 +177,8 @@ describe('rows that share pages', () => {
   test('find in them what they would have computed, for as long as they live; all pages come back', () => {
     let saved = 0;
     fc.assert(
-      fc.property(setups, prompts, (setup, rows) => {
-        const checked = new CheckedPool(setup, rows);
+      fc.property(setups, rows, (setup, prompts) => {
+        const checked = new CheckedPool(setup, prompts);
         for (let sweep = 0; sweep < 3000 && !checked.done; sweep++) checked.sweep();
         expect(checked.done).toBe(true);
         expect(new Set(checked.served).size).toBe(checked.served.length);
@@ -174,8 +193,8 @@ describe('rows that share pages', () => {
 
   test('give everything back when the run is broken off at any moment', () => {
     fc.assert(
-      fc.property(setups, prompts, fc.nat(12), (setup, rows, sweeps) => {
-        const checked = new CheckedPool(setup, rows);
+      fc.property(setups, rows, fc.nat(12), (setup, prompts, sweeps) => {
+        const checked = new CheckedPool(setup, prompts);
         for (let sweep = 0; sweep < sweeps; sweep++) checked.sweep();
         for (const each of [...checked.live]) checked.end(each);
         checked.run.close();
@@ -187,7 +206,7 @@ describe('rows that share pages', () => {
 
   test('hold one copy of what all begin with', () => {
     const common = new Array<number>(40).fill(7);
-    const rows = Array.from({ length: 6 }, (_, id): Prompt => ({ tokens: [...common, id, id + 1], newTokens: 3, kind: '', endsAfter: 99 }));
+    const rows = Array.from({ length: 6 }, (_, id): Prompt => ({ tokens: [...common, id, id + 1], newTokens: 3, kind: '', ...STEADY }));
     const checked = new CheckedPool({ memory: 200, gpu: 0, gpuShare: 0, diskShare: 0 }, rows);
     checked.sweep();
     checked.sweep();
@@ -198,7 +217,7 @@ describe('rows that share pages', () => {
 
   test('of a cache on disk keep in memory what they share, and go on in their tails', () => {
     const common = new Array<number>(42).fill(7);
-    const rows = Array.from({ length: 5 }, (_, id): Prompt => ({ tokens: [...common, ...new Array<number>(12).fill(id)], newTokens: 3, kind: '', endsAfter: 99 }));
+    const rows = Array.from({ length: 5 }, (_, id): Prompt => ({ tokens: [...common, ...new Array<number>(12).fill(id)], newTokens: 3, kind: '', ...STEADY }));
     const checked = new CheckedPool({ memory: 200, gpu: 0, gpuShare: 0, diskShare: 1 }, rows);
     while (checked.live.length < 5) checked.sweep();
     for (const { pages } of checked.live) {
@@ -211,7 +230,7 @@ describe('rows that share pages', () => {
 
   test('of two kinds, or with their pages on two tiers, share nothing', () => {
     const common = new Array<number>(140).fill(7);
-    const row = (id: number, newTokens: number, kind: string): Prompt => ({ tokens: [...common, id], newTokens, kind, endsAfter: 99 });
+    const row = (id: number, newTokens: number, kind: string): Prompt => ({ tokens: [...common, id], newTokens, kind, ...STEADY });
     const kinds = new CheckedPool({ memory: 200, gpu: 0, gpuShare: 0, diskShare: 0 }, [row(0, 2, 'a'), row(1, 2, 'b')]);
     kinds.sweep();
     expect(kinds.saved).toBe(0);
