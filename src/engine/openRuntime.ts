@@ -137,15 +137,16 @@ function fittingPlan(planned: PlannedEngine, given: EngineOptions, settle: (opti
 /** @throws MemoryBudgetError with the smallest cap that works for this block */
 function fitted(plan: RuntimePlan, taken: ProcessBytes, expected: ExpectedRows | undefined): Fitted {
   const { settings: { capBytes, weightShare, slots, rowsPerSlot, rowTokens }, source: { decoder } } = plan;
-  // On a GPU every row is provided for in full.
+  // On a GPU every row is provided for in full. The page in which a prefix ends stands beside those that begin as copies of it.
   const sharedTokens = plan.gpu ? 0 : Math.min(expected?.sharedPrefixTokens ?? 0, Math.min(rowTokens, decoder.contextTokens) - 1);
-  const usualPages = (tokens: number): number => pagesOfRows(plan.rowPages(tokens), slots * rowsPerSlot, Math.floor(sharedTokens / PAGE_TOKENS)).memory;
+  const usualRows = Math.max(1, Math.min(slots * rowsPerSlot, expected?.rows ?? Infinity));
+  const usualPages = pagesOfRows(plan.rowPages(rowTokens), usualRows, Math.floor(sharedTokens / PAGE_TOKENS)).memory + (sharedTokens > 0 ? 1 : 0);
   const pagesOf = (tokens: number): number => plan.rowPages(tokens).memory;
   const demand = { capBytes, ...taken, leastPages: pagesOf(LEAST_ROW_TOKENS), pageBytes: plan.onePage.cache };
   let tooSmall: MemoryBudgetError | undefined;
   if (!plan.planned.streams && (weightShare === undefined || weightShare === 1)) {
     try {
-      const mostPages = Math.max(pagesOf(decoder.contextTokens), pagesOf(USUAL_ROW_TOKENS) * slots * rowsPerSlot, usualPages(rowTokens));
+      const mostPages = Math.max(pagesOf(decoder.contextTokens), pagesOf(USUAL_ROW_TOKENS) * slots * rowsPerSlot, usualPages);
       return { plan, ...planMemory({ ...demand, weightBytes: plan.onePage.weights, workingBytes: plan.workingBytes, mostPages }) };
     } catch (error) {
       // Streaming keeps two layers in memory at once, so it is no help to a model of two; to a GPU they stream through small buffers.
@@ -159,7 +160,7 @@ function fitted(plan: RuntimePlan, taken: ProcessBytes, expected: ExpectedRows |
     ...planStreaming({
       ...demand, fixedBytes, layerBytes,
       buffers: plan.gpu ? 0 : WEIGHT_BUFFERS,
-      usualPages: usualPages(rowTokens),
+      usualPages,
       residentShare: weightShare,
     }),
   }));
