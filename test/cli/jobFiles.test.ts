@@ -178,11 +178,16 @@ describe('what is no file where a file is written', () => {
 describe('standard output', () => {
   const closed = (args: readonly string[]): Promise<CliResult> => endOf(spawn('sh', ['-c', 'exec "$0" "$@" >&-', process.execPath, built('cli/main.js'), ...args], { stdio: ['ignore', 'pipe', 'pipe'] }));
 
-  (existsSync('/proc/self/fdinfo') ? test : test.skip)('closed from the start: rows would be lost, so none is made', async () => {
+  (existsSync('/proc/self/fdinfo') ? test : test.skip)('closed from the start: results would be lost, so none is made', async () => {
     const { args } = flags(3);
     const message = 'error: standard output: cannot be written: found it closed';
     expect(await closed(withPaths(args, { output: '-' }))).toMatchObject({ code: 2, stderr: expect.stringContaining(message) });
     expect(await closed(['tokenize', '--model', tinyModelWithTokenizer(path('closed'))])).toMatchObject({ code: 2, stderr: expect.stringContaining(message) });
+    const onlyThere = [
+      ['inspect', '--model', TINY_MODEL], ['bench', '--model', TINY_MODEL], ['pull', '--list'], ['perplexity', '--model', TINY_MODEL, '--text', TINY_MODEL, '--window', '8'],
+      ['plan', '--model', 'opt-30b', '--hardware', 'flexgen-t4', '--prompt-tokens', '8'],
+    ];
+    for (const command of onlyThere) expect({ command, ...(await closed(command)) }).toMatchObject({ command, code: 2, stderr: expect.stringContaining(message) });
     // Where nothing goes there, it is no matter.
     expect(await closed(args)).toMatchObject({ code: 0 });
   });
