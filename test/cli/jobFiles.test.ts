@@ -79,6 +79,18 @@ describe('an input that changes during a run: exit 2, what is finished is intact
     expect(results.map(({ id }) => id)).toEqual(Array.from({ length: 400 }, (_, at) => `row-${at}`));
     expect(results.filter(({ index }) => done.some((before) => before.index === index))).toEqual(byIndex(done));
   });
+
+  test.each(['-', '/dev/stdin'])('standard input that comes from a file, as %s: cut short behind a line', async (input) => {
+    const { input: file, output, args } = flags(12_000);
+    const end = readFileSync(file).lastIndexOf(0x0a, 70_000) + 1;
+    const shell = ['-c', `exec "$0" "$@" < ${file}`, process.execPath, built('cli/main.js'), ...withPaths(args, { input })];
+    const child = spawn('sh', [...shell, '--max-new-tokens', '1'], { stdio: 'pipe' });
+    const ended = endOf(child);
+    await until(() => sizeOf(output) > 0 || child.exitCode !== null);
+    truncateSync(file, end);
+    const { code, stderr } = await ended;
+    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringMatching(/(standard input|stdin): the input shrank during the run: found \d+ bytes, expected the \d+ bytes/) });
+  });
 });
 
 describe('waiting for somebody else at a FIFO', () => {
