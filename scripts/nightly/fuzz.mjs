@@ -1,30 +1,36 @@
 // Fuzzes everything that reads a model's files: takes a well-formed model, changes what its metadata, configuration, tokenizer, template or weights say, opens it,
 // and generates. A case may end with tokens or with a documented error, soon and in little memory; all else is a finding.
-//
-// Usage: node scripts/nightly/fuzz.mjs [--executions N (default 200000)] [--seed N] [--plateau N: go on until so many cases have reached nothing new]
-//        [--seconds N: stop after so long] [--processes N (default 1): so many at once; with one, the same seed makes the same cases]
-//        [--unguided: cases follow from the seed alone] [--cases FILE: cases to begin with] [--keep FILE: gets those that reach something new]
-//        [--command-line N: every N-th case goes through the command line, too, in a process of its own]
-//        [--memory N: MiB that may be resident, 512; sanitizers take more]
-//        [--replay RECIPE: one case, as a finding names it] [--write FOLDER: gets the replayed case's files] [--json FILE: gets the report]
-// Environment: SPILLWAY_ADDON, an addon built with SPILLWAY_FUZZ (and perhaps with sanitizers), counts the blocks of C++, too:
-//        npx cmake-js compile --out native/build-fuzz --CDSPILLWAY_FUZZ=ON
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { parseArgs } from 'node:util';
+import { readFlags } from '../../bench/lib/flags.mjs';
 import { fuzzProcess } from './fuzzProcess.mjs';
 import { instrumentedCopy } from './instrumentedCopy.mjs';
 
+const USAGE = `usage: node scripts/nightly/fuzz.mjs [flags]
+Takes well-formed tiny models, changes what their files say, opens them and generates: a case ends with tokens or with a documented error, within 5 s and 512 MiB.
+  --executions N    so many cases (default 200000)
+  --plateau N       go on until so many cases have reached nothing new (default 0)
+  --seconds N       ends after so long, with what was done by then (default: never)
+  --seed N          of all that is random (default 1); with one process the same seed makes the same cases
+  --processes N     so many at once (default 1)
+  --unguided        cases follow from the seed alone
+  --cases FILE      cases to begin with; --keep FILE gets those that reach something new
+  --command-line N  every N-th case goes through the command line, too, in a process of its own (default 0: none)
+  --memory N        MiB that may be resident (default 512); sanitizers take more
+  --replay RECIPE   one case, as a finding names it; --write FOLDER gets its files
+  --json FILE       gets the report
+SPILLWAY_ADDON, an addon built with SPILLWAY_FUZZ (and perhaps with sanitizers), counts the blocks of C++, too:
+  npx cmake-js compile --out native/build-fuzz --CDSPILLWAY_FUZZ=ON`;
+
 const text = (otherwise) => ({ type: 'string', ...(otherwise !== undefined && { default: otherwise }) });
-const { values: options } = parseArgs({
-  options: {
-    executions: text('200000'), seed: text('1'), plateau: text('0'), seconds: text('Infinity'), processes: text('1'), memory: text('512'), 'command-line': text('0'),
-    unguided: { type: 'boolean', default: false }, cases: text(), keep: text(), replay: text(), write: text(), json: text(),
-  },
+const { values: options, number } = readFlags(USAGE, {
+  executions: text('200000'), seed: text('1'), plateau: text('0'), seconds: text(), processes: text('1'), memory: text('512'), 'command-line': text('0'),
+  unguided: { type: 'boolean', default: false }, cases: text(), keep: text(), replay: text(), write: text(), json: text(),
 });
-const executions = options.replay ? 1 : Number(options.executions);
-const most = { seconds: 5, residentBytes: Number(options.memory) * 2 ** 20 };
+const [executions, plateau, processes, commandLine] = [options.replay ? 1 : number('executions'), number('plateau', 0), options.replay ? 1 : number('processes'), number('command-line', 0)];
+const mostSeconds = options.seconds === undefined ? Infinity : number('seconds');
+const most = { seconds: 5, residentBytes: number('memory') * 2 ** 20 };
 /** Cases of a process: what it leaks shows, and does not add up for ever; nor do the hashes of models that it keeps. */
 const CASES_A_PROCESS = 2000;
 const guided = !options.unguided && !options.replay;
@@ -38,7 +44,7 @@ for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => (interrupte
 
 const began = Date.now();
 const report = {
-  seed: Number(options.seed), executions: 0, generated: 0, generatedFromText: 0, generatedFromMessages: 0, refusals: {}, seconds: 0,
+  seed: number('seed', 0), executions: 0, generated: 0, generatedFromText: 0, generatedFromMessages: 0, refusals: {}, seconds: 0,
   blocks: { javascript: 0, native: 0 }, coverage: [], lastNew: 0, slowest: { seconds: 0 }, largest: { residentBytes: 0 }, findings: [],
 };
 /** Cases that reached something new, and whether they generated. */
@@ -53,7 +59,7 @@ let first = 0;
 const say = (line) => process.stderr.write(`${line}\n`);
 const elapsed = () => Math.round((Date.now() - began) / 1000);
 const share = (count) => `${((100 * count) / Math.max(1, report.executions)).toFixed(1)} %`;
-const enough = () => interrupted || elapsed() >= Number(options.seconds) || (report.executions >= executions && report.executions - report.lastNew >= Number(options.plateau));
+const enough = () => interrupted || elapsed() >= mostSeconds || (report.executions >= executions && report.executions - report.lastNew >= plateau);
 
 function note({ recipe, generated, refusals, findings: found, seconds, residentBytes, blocks: reached }, by) {
   report.executions++;
@@ -97,7 +103,7 @@ async function fuzz(home) {
     if (ranges.length === 0) ranges.push([first, (first += options.replay ? 1 : CASES_A_PROCESS)]);
     const [from, end] = ranges.shift();
     const parents = corpus.filter(({ generated }) => generated).map(({ recipe }) => recipe);
-    const task = { seed: report.seed, first: from, end, given, corpus: parents, blocks: [...blocks], folder: join(home, String(round)), commandLine: Number(options['command-line']), most };
+    const task = { seed: report.seed, first: from, end, given, corpus: parents, blocks: [...blocks], folder: join(home, String(round)), commandLine, most };
     const one = fuzzProcess(copy, task, (message) => {
       if (enough()) one.stop();
       else note(message, one);
@@ -115,7 +121,7 @@ async function fuzz(home) {
 const copy = join(folder, 'copy');
 mkdirSync(copy);
 instrumentedCopy(copy, guided);
-await Promise.all(Array.from({ length: options.replay ? 1 : Number(options.processes) }, (_, index) => fuzz(join(folder, `process-${index}`))));
+await Promise.all(Array.from({ length: processes }, (_, index) => fuzz(join(folder, `process-${index}`))));
 
 report.seconds = elapsed();
 report.findings = [...findings.values()];

@@ -8,6 +8,7 @@ import { wholeNumber, wholeNumbers } from './flags/parsers.js';
 import { BLOCK_LIMITS, checkedOptions, formatBytes, MemoryBudgetError, readModel, UsageError } from './library.js';
 import { pulledModel } from './openModel.js';
 import { ProgressMeter } from './ProgressMeter.js';
+import { checkStandardOutput } from './standardOutput.js';
 import { formatTable } from './table.js';
 
 interface BenchFlags extends EngineFlags {
@@ -41,6 +42,7 @@ export function addBench(program: Command, context: CommandContext): void {
 
 async function bench(flags: BenchFlags, context: CommandContext): Promise<void> {
   requireFlags(flags, 'model');
+  checkStandardOutput();
   const { signal } = context;
   const { promptTokens, maxNewTokens } = flags;
   const meter = new ProgressMeter('auto', process.stderr);

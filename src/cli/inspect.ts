@@ -5,6 +5,7 @@ import { addModelFlag, type ModelFlags } from './flags/modelFlags.js';
 import { createTokenizer, formatBytes, readModel, type ModelSource, type TensorInfo } from './library.js';
 import { pulledModel } from './openModel.js';
 import { ProgressMeter } from './ProgressMeter.js';
+import { checkStandardOutput } from './standardOutput.js';
 import { formatTable } from './table.js';
 import { addSwitch, requireFlags } from './flags/commandFlags.js';
 
@@ -18,6 +19,7 @@ export function addInspect(program: Command, context: CommandContext): void {
   addSwitch(command, '--json', 'print one JSON document, not tables');
   command.action(async (flags: InspectFlags) => {
     requireFlags(flags, 'model');
+    checkStandardOutput();
     const meter = new ProgressMeter('auto', process.stderr);
     const model = await pulledModel(flags.model, context.signal, meter).finally(() => meter.stop());
     const facts = await factsOf(await readModel(model));

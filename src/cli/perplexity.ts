@@ -4,9 +4,10 @@ import type { CommandContext } from './CommandContext.js';
 import { addEngineFlags, addModelFlag, engineOptions, type EngineFlags } from './flags/modelFlags.js';
 import { path, wholeNumber } from './flags/parsers.js';
 import { addMemoryFlags } from './flags/planFlags.js';
-import { bytesOf, checkedOptions, createTokenizer, Engine, fileFailure, InterruptedError, JobFileError, readModel, UsageError } from './library.js';
+import { bytesOf, checkedOptions, createTokenizer, Engine, fileFailure, InterruptedError, JobFileError, readModel, ROW_LIMITS, UsageError } from './library.js';
 import { pulledModel, showOpening } from './openModel.js';
 import { ProgressMeter } from './ProgressMeter.js';
+import { checkStandardOutput } from './standardOutput.js';
 import { addSwitch, requireFlags } from './flags/commandFlags.js';
 
 interface PerplexityFlags extends EngineFlags {
@@ -36,6 +37,7 @@ export function addPerplexity(program: Command, context: CommandContext): void {
 
 async function perplexity(flags: PerplexityFlags, context: CommandContext): Promise<void> {
   requireFlags(flags, 'model', 'text', 'window');
+  checkStandardOutput();
   const { signal } = context;
   const text = await readText(flags.text, signal);
   const meter = new ProgressMeter('auto', process.stderr);
@@ -76,7 +78,13 @@ async function readText(file: string, signal: AbortSignal): Promise<string> {
   let bytes: Buffer;
   try {
     const pieces: Buffer[] = [];
-    for await (const piece of bytesOf(file, signal)) pieces.push(piece);
+    let length = 0;
+    for await (const piece of bytesOf(file, signal)) {
+      length += piece.length;
+      // Its tokens take many times as much, and have to be there at once.
+      if (length > ROW_LIMITS.lineBytes) throw new JobFileError(file, `found more than ${ROW_LIMITS.lineBytes} bytes, expected at most so many of a text: score it in parts`);
+      pieces.push(piece);
+    }
     bytes = Buffer.concat(pieces);
   } catch (error) {
     throw error instanceof InterruptedError ? error : fileFailure(file, 'read', error);

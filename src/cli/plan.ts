@@ -11,6 +11,7 @@ import { planPage } from './planPage.js';
 import { describePlan } from './planReport.js';
 import { ProgressMeter } from './ProgressMeter.js';
 import { checkCommandPaths } from './reportFiles.js';
+import { checkStandardOutput } from './standardOutput.js';
 import { TraceFile } from './TraceFile.js';
 
 interface PlanCommandFlags {
@@ -70,6 +71,8 @@ async function plan(flags: PlanCommandFlags, context: CommandContext): Promise<v
   requireFlags(flags, 'model', 'promptTokens');
   if (flags.trace !== undefined && !flags.simulate) throw new UsageError('--trace needs --simulate: without it nothing happens that could be traced');
   const { model, policy, hardware: machine, trace, html } = flags;
+  // A page or a trace is wanted for itself.
+  if (html === undefined && trace === undefined) checkStandardOutput();
   await checkCommandPaths({ model, read: { policy, hardware: machine === 'this' ? undefined : machine }, reports: { html }, trace });
   const given = flags.policy === undefined ? undefined : await readPolicyFile(flags.policy);
   const shape = await readModelShape(flags.model);

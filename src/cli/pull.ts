@@ -2,6 +2,7 @@ import { Option, type Command } from 'commander';
 import type { CommandContext } from './CommandContext.js';
 import { formatBytes, knownModel, knownModels, pullModel, UsageError } from './library.js';
 import { ProgressMeter, type ProgressMode } from './ProgressMeter.js';
+import { checkStandardOutput } from './standardOutput.js';
 import { formatTable } from './table.js';
 import { addSwitch } from './flags/commandFlags.js';
 
@@ -23,6 +24,7 @@ export function addPull(program: Command, context: CommandContext): void {
 async function pull(id: string | undefined, flags: PullFlags, context: CommandContext): Promise<void> {
   if (flags.list === (id !== undefined)) throw new UsageError('pull: give either an ID or --list');
   if (id === undefined) {
+    checkStandardOutput();
     const rows = knownModels.map((model) => [model.id, formatBytes(model.bytes), model.license, model.description]);
     await context.print(formatTable([['id', 'size', 'licence', 'what'], ...rows]));
     return;

@@ -4,7 +4,7 @@ import { JobFileError } from './library.js';
 const READ_AND_WRITE = 2;
 
 /**
- * Refuses to write rows to a standard output that was closed when the process began. Node puts /dev/null in its place then, open for
+ * Refuses to work for a standard output that was closed when the process began. Node puts /dev/null in its place then, open for
  * reading and writing as hardly anybody opens it. Nothing else tells the two apart, so programs that throw the output of others away in
  * just this way are told, too.
  * @throws JobFileError
@@ -13,7 +13,7 @@ export function checkStandardOutput(): void {
   if (!wasClosed(1)) return;
   throw new JobFileError(
     'standard output',
-    'cannot be written: found it closed, expected a file, pipe or terminal; to throw results away give --output /dev/null',
+    'cannot be written: found it closed, expected a file, pipe or terminal; to throw results away send them to /dev/null',
   );
 }
 

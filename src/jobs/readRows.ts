@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer';
+import { ReadStream } from 'node:fs';
 import { checkMembers, type Check } from '../arguments/checkMembers.js';
 import { checkBoolean, checkText, checkWhole } from '../arguments/checks.js';
 import { found } from '../arguments/found.js';
@@ -14,6 +15,7 @@ import { bytesOf } from './bytesOf.js';
 import { fileFailure } from './fileErrors.js';
 import { lineWithoutRow, parseRow } from './parseRow.js';
 import { isBlank, readLines } from './readLines.js';
+import { unchangedBytes } from './unchangedBytes.js';
 
 /** A path, or bytes: a Node Readable, a web ReadableStream, any async iterable of chunks. */
 export type ByteSource = string | AsyncIterable<Uint8Array | string>;
@@ -75,10 +77,16 @@ export function openLines(source: ByteSource, maxLineBytes: number, name?: strin
 async function* linesOf(source: ByteSource, maxLineBytes: number, name: string | undefined): ReturnType<typeof readLines> {
   const file = name ?? (typeof source === 'string' ? source : 'input');
   try {
-    yield* readLines(typeof source === 'string' ? bytesOf(source) : source, maxLineBytes);
+    yield* readLines(bytesFrom(source, file), maxLineBytes);
   } catch (error) {
     throw error instanceof SpillwayError ? error : fileFailure(file, 'read', error);
   }
+}
+
+function bytesFrom(source: ByteSource, name: string): AsyncIterable<Uint8Array | string> {
+  if (typeof source === 'string') return bytesOf(source);
+  if (source === process.stdin) return unchangedBytes(source, process.stdin.fd, name);
+  return source instanceof ReadStream && source.path ? unchangedBytes(source, String(source.path), name) : source;
 }
 
 function parseLine(line: string, number: number, carryFields: boolean): RowInput {

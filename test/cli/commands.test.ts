@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { truncateSync, writeFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
 import { temporaryFolder } from '../jobs/support/files.js';
 import { resultOf, runCli, startCli, tinyModelWithTokenizer, TINY_MODEL, until } from './support.js';
@@ -95,6 +95,10 @@ describe('perplexity', () => {
     writeFileSync(path('latin1.txt'), Buffer.from([0x61, 0xe9, 0x62]));
     expect(await attempt(path('empty.txt'), '8')).toEqual([2, expect.stringContaining('found 0 tokens, expected at least 2')]);
     expect(await attempt(path('latin1.txt'), '8')).toEqual([2, expect.stringContaining('no UTF-8')]);
+    writeFileSync(path('large.txt'), '');
+    truncateSync(path('large.txt'), 2 ** 30);
+    expect(await attempt(path('large.txt'), '8')).toEqual([2, expect.stringContaining('large.txt: found more than 67108864 bytes, expected at most')]);
+    expect(await attempt('/dev/zero', '8')).toEqual([2, expect.stringContaining('/dev/zero: found more than 67108864 bytes')]);
     expect(await attempt(path('none.txt'), '8')).toEqual([2, expect.stringContaining('none.txt: cannot be read')]);
     expect(await attempt(text, '1')).toEqual([1, expect.stringContaining('at least 2')]);
     expect(await attempt(text, '129')).toEqual([1, expect.stringContaining('from 2 to 128')]);

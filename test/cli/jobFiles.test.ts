@@ -79,6 +79,18 @@ describe('an input that changes during a run: exit 2, what is finished is intact
     expect(results.map(({ id }) => id)).toEqual(Array.from({ length: 400 }, (_, at) => `row-${at}`));
     expect(results.filter(({ index }) => done.some((before) => before.index === index))).toEqual(byIndex(done));
   });
+
+  test.each(['-', '/dev/stdin'])('standard input that comes from a file, as %s: cut short behind a line', async (input) => {
+    const { input: file, output, args } = flags(12_000);
+    const end = readFileSync(file).lastIndexOf(0x0a, 70_000) + 1;
+    const shell = ['-c', `exec "$0" "$@" < ${file}`, process.execPath, built('cli/main.js'), ...withPaths(args, { input })];
+    const child = spawn('sh', [...shell, '--max-new-tokens', '1'], { stdio: 'pipe' });
+    const ended = endOf(child);
+    await until(() => sizeOf(output) > 0 || child.exitCode !== null);
+    truncateSync(file, end);
+    const { code, stderr } = await ended;
+    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringMatching(/(standard input|stdin): the input shrank during the run: found \d+ bytes, expected the \d+ bytes/) });
+  });
 });
 
 describe('waiting for somebody else at a FIFO', () => {
@@ -178,11 +190,16 @@ describe('what is no file where a file is written', () => {
 describe('standard output', () => {
   const closed = (args: readonly string[]): Promise<CliResult> => endOf(spawn('sh', ['-c', 'exec "$0" "$@" >&-', process.execPath, built('cli/main.js'), ...args], { stdio: ['ignore', 'pipe', 'pipe'] }));
 
-  (existsSync('/proc/self/fdinfo') ? test : test.skip)('closed from the start: rows would be lost, so none is made', async () => {
+  (existsSync('/proc/self/fdinfo') ? test : test.skip)('closed from the start: results would be lost, so none is made', async () => {
     const { args } = flags(3);
     const message = 'error: standard output: cannot be written: found it closed';
     expect(await closed(withPaths(args, { output: '-' }))).toMatchObject({ code: 2, stderr: expect.stringContaining(message) });
     expect(await closed(['tokenize', '--model', tinyModelWithTokenizer(path('closed'))])).toMatchObject({ code: 2, stderr: expect.stringContaining(message) });
+    const onlyThere = [
+      ['inspect', '--model', TINY_MODEL], ['bench', '--model', TINY_MODEL], ['pull', '--list'], ['perplexity', '--model', TINY_MODEL, '--text', TINY_MODEL, '--window', '8'],
+      ['plan', '--model', 'opt-30b', '--hardware', 'flexgen-t4', '--prompt-tokens', '8'],
+    ];
+    for (const command of onlyThere) expect({ command, ...(await closed(command)) }).toMatchObject({ command, code: 2, stderr: expect.stringContaining(message) });
     // Where nothing goes there, it is no matter.
     expect(await closed(args)).toMatchObject({ code: 0 });
   });

@@ -1,3 +1,4 @@
+import { appendFileSync, createReadStream, renameSync, truncateSync, utimesSync, writeFileSync, type ReadStream } from 'node:fs';
 import { Readable } from 'node:stream';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
@@ -189,6 +190,33 @@ describe('sources', () => {
     })().catch((reason: unknown) => reason);
     expect(rows).toEqual([{ id: 1, ...NUMBERED, prompt: 'a' }]);
     expect(String(error)).toContain('stdin: cannot be read: input/output error of the device (EIO)');
+  });
+
+  test.each<[string, (file: string) => void, RegExp]>([
+    ['shrank', (file) => truncateSync(file, 16), /found 16 bytes, expected the 160000 bytes that were there when it began/],
+    ['grew', (file) => appendFileSync(file, '{"prompt":"b"}\n'), /found 160015 bytes, expected the 160000 bytes/],
+    ['changed', (file) => utimesSync(file, 1_700_000_000, 1_700_000_000), /found it written to at 2023-11-14T22:13:20.000Z, expected nothing since 2/],
+  ])('a file that %s while it was read once: the rows that were there, then a JobFileError', async (how, change, message) => {
+    const file = path(`once-${how}.jsonl`);
+    for (const [name, source] of [[file, (): string => file], ['input', (): ReadStream => createReadStream(file, { highWaterMark: 4096 })]] as const) {
+      writeFileSync(file, '{"prompt":"aa"}\n'.repeat(10_000));
+      const rows: RowInput[] = [];
+      const error: unknown = await (async () => {
+        for await (const row of readRows(source())) if (rows.push(row) === 1) change(file);
+      })().catch((reason: unknown) => reason);
+      expect(rows.length).toBeGreaterThan(1);
+      expect(error).toBeInstanceOf(JobFileError);
+      expect(String(error)).toMatch(`${name}: the input ${how} during the run`);
+      expect(String(error)).toMatch(message);
+    }
+  });
+
+  test('a file that was moved away while it was read once has what it had', async () => {
+    const file = path('moved.jsonl');
+    writeFileSync(file, '{"prompt":"aa"}\n'.repeat(10_000));
+    let rows = 0;
+    for await (const row of readRows(file)) if ((rows += Number('prompt' in row)) === 1) renameSync(file, path('moved-away.jsonl'));
+    expect(rows).toBe(10_000);
   });
 
   test('stopping early closes the source', async () => {

@@ -55,7 +55,7 @@ export const TOKENIZER_LIMITS = {
 
 /** Bounds on what a row, and what a tokenizer or template makes of it, may take. Who exceeds one becomes a row with an error. */
 export const ROW_LIMITS = {
-  /** Bytes of a line of input. */
+  /** Bytes of a line of input, and of a text that is scored. */
   lineBytes: 64 * 2 ** 20,
   /** Units of a row's text for each token that the model's context holds; 1 Mi units are always read. */
   textUnitsPerContextToken: 64,

@@ -30,11 +30,11 @@ export class ChatTemplate {
     this.#guard.field = 'chat_template';
     try {
       const program = this.#program();
-      const environment = new Environment();
-      registerGlobals(environment);
-      for (const [name, value] of Object.entries(this.#variables)) environment.set(name, value);
       const size = messages.reduce((sum, { role, content }) => sum + role.length + content.length, 0);
       return this.#guard.run(size + UNITS_PER_MESSAGE * messages.length, () => {
+        const environment = new Environment();
+        registerGlobals(environment);
+        for (const [name, value] of Object.entries(this.#variables)) environment.set(name, value);
         environment.set('messages', messages.map(({ role, content }) => ({ role, content })));
         environment.set('add_generation_prompt', true);
         environment.set('tools', null);

@@ -6,6 +6,7 @@ import { RowError } from '../../errors/RowError.js';
 import type { Fields } from '../files/Fields.js';
 import { ROW_LIMITS } from '../files/limits.js';
 import { LimitError } from './LimitError.js';
+import { threadMilliseconds } from './threadMilliseconds.js';
 
 /** What is known to take time in proportion to the text needs no clock up to this length, in UTF-16 units: some ten milliseconds' work. */
 const SHORT = 65_536;
@@ -35,17 +36,22 @@ export class Guard {
   #quarterings = 0;
   #running = false;
 
-  constructor(readonly fields: Fields) {}
+  /** @param threadTime processor time that this thread has had, in milliseconds; undefined where nobody knows */
+  constructor(
+    readonly fields: Fields,
+    private readonly threadTime: () => number | undefined = threadMilliseconds,
+  ) {}
 
   /**
    * Work on a row.
    * @param units length of the row's text, which the time allowed depends on
    * @param linear whether nothing takes more than time in proportion to it; short work is then run as it stands
+   * @param once as of `run`
    * @throws RowError 'limit'
    */
-  row<T>(units: number, linear: boolean, work: () => T): T {
+  row<T>(units: number, linear: boolean, work: () => T, once = false): T {
     try {
-      return linear && units <= SHORT ? work() : this.run(units, work);
+      return linear && units <= SHORT ? work() : this.run(units, work, once);
     } catch (error) {
       throw this.rowError(error);
     }
@@ -68,14 +74,34 @@ export class Guard {
   }
 
   /**
-   * Runs `work` against the clock, at a price of some 50 µs. What `work` changed before it was ended stays changed.
+   * Runs `work` against the clock, at a price of some 50 µs. What `work` changed before it was ended stays changed. Where less time is left than at first
+   * and a busy machine kept this thread from having even that, `work` is begun again with more, so that no good row pays for a bad one.
+   * @param once whether `work` cannot be begun again: then a quarter of the time is the least
    * @throws LimitError when its time is over; InterruptedError, for long texts, when SIGINT comes, which is then sent once more
    */
-  run<T>(units: number, work: () => T): T {
+  run<T>(units: number, work: () => T, once = false): T {
     // Inside another run its clock counts.
     if (this.#running) return work();
     const full = ROW_LIMITS.milliseconds + (units * ROW_LIMITS.microsecondsPerUnit) / 1000;
-    const timeout = Math.ceil(full / 4 ** Math.ceil(this.#quarterings));
+    const before = this.#quarterings > 0 && !once ? this.threadTime() : undefined;
+    const quarterings = Math.min(Math.ceil(this.#quarterings), before === undefined ? 1 : MOST_QUARTERINGS);
+    const timeoutAt = (times: number): number => Math.ceil(full / 4 ** times);
+    for (let times = quarterings, had = before; times >= 0; times -= 1) {
+      const result = this.#timed(units, timeoutAt(times), work);
+      if (result !== undefined) {
+        this.#quarterings = Math.max(0, this.#quarterings - 1 / RUNS_A_QUARTERING);
+        return result.value;
+      }
+      const now = had === undefined ? undefined : this.threadTime();
+      if (had === undefined || now === undefined || now - had > timeoutAt(times) / 2) break;
+      had = now;
+    }
+    this.#quarterings = Math.min(MOST_QUARTERINGS, Math.ceil(this.#quarterings) + 1);
+    throw new LimitError(this.field, `work on one text that did not come to an end within ${timeoutAt(quarterings)} ms`, 'work in proportion to the text');
+  }
+
+  /** @returns undefined where the time was over */
+  #timed<T>(units: number, timeout: number, work: () => T): { readonly value: T } | undefined {
     let result: { value: T } | undefined;
     const outer = sandbox.work;
     sandbox.work = () => {
@@ -96,12 +122,7 @@ export class Guard {
       this.#running = false;
       sandbox.work = outer;
     }
-    if (result === undefined) {
-      this.#quarterings = Math.min(MOST_QUARTERINGS, Math.ceil(this.#quarterings) + 1);
-      throw new LimitError(this.field, `work on one text that did not come to an end within ${timeout} ms`, 'work in proportion to the text');
-    }
-    this.#quarterings = Math.max(0, this.#quarterings - 1 / RUNS_A_QUARTERING);
-    return result.value;
+    return result;
   }
 
   /** What JavaScript itself refuses, such as a stack for backtracking beyond its bound, counts as a limit; anything else is thrown on. */

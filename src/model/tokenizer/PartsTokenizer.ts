@@ -53,11 +53,12 @@ export class PartsTokenizer implements Tokenizer {
   encode(text: string, options: { specialTokens?: boolean; parseSpecial?: boolean } = {}): number[] {
     const { prefix, suffix } = this.#parts;
     const specialTokens = options.specialTokens ?? true;
-    const out: number[] = specialTokens ? [...prefix] : [];
     const accept = (options.parseSpecial ?? true) ? ANY : NOT_SPECIAL;
-    this.#guard.row(text.length, this.#linear, () => {
+    const out = this.#guard.row(text.length, this.#linear, () => {
+      const tokens: number[] = specialTokens ? [...prefix] : [];
       this.#guard.field = 'added_tokens';
-      this.#encodeSections(this.#verbatim.split(wellFormed(text), accept), accept, out);
+      this.#encodeSections(this.#verbatim.split(wellFormed(text), accept), accept, tokens);
+      return tokens;
     });
     if (specialTokens) for (const id of suffix) out.push(id);
     return out;
@@ -85,8 +86,8 @@ export class PartsTokenizer implements Tokenizer {
   }
 
   decode(tokens: readonly number[], options: { skipSpecial?: boolean } = {}): string {
-    const stream = new TokenStream(this.#parts, this.#added, options.skipSpecial ?? true);
     return this.#guard.row(tokens.length, this.#parts.decoder.linear, () => {
+      const stream = new TokenStream(this.#parts, this.#added, options.skipSpecial ?? true);
       let text = '';
       for (const token of tokens) text += stream.push(token);
       return text + stream.end();
@@ -112,15 +113,14 @@ export class PartsTokenizer implements Tokenizer {
   encodeChat(messages: readonly ChatMessage[], options: { parseSpecial?: boolean } = {}): number[] {
     if (options.parseSpecial ?? true) return this.encode(this.renderChat(messages), { specialTokens: false });
     const units = messages.reduce((sum, { role, content }) => sum + role.length + content.length, 0);
-    const out: number[] = [];
     // Not under the clock of the rest: a template's failure to parse is to be remembered.
     const plain = this.renderChat(messages);
-    this.#guard.row(units, false, () => this.#encodeAsData(messages, plain, out));
-    return out;
+    return this.#guard.row(units, false, () => this.#encodeAsData(messages, plain));
   }
 
   /** Encodes a conversation whose messages are data: of control tokens only the template's own count. */
-  #encodeAsData(messages: readonly ChatMessage[], plain: string, out: number[]): void {
+  #encodeAsData(messages: readonly ChatMessage[], plain: string): number[] {
+    const out: number[] = [];
     const control = (this.#control ??= new AddedTokens(this.#parts.addedTokens.filter((token) => token.special)));
     for (const section of sectionsOfChat((marked) => this.renderChat(marked), messages, plain, control)) {
       if ('token' in section) out.push(section.token.id);
@@ -134,6 +134,7 @@ export class PartsTokenizer implements Tokenizer {
         );
       }
     }
+    return out;
   }
 }
 
@@ -176,7 +177,7 @@ class TokenStream {
       this.#given += text.length;
       this.#check(this.#given);
       if (decoder.linear) this.#emit(0, part);
-      else guard.run(text.length, () => this.#emit(0, part));
+      else guard.run(text.length, () => this.#emit(0, part), true);
       return this.#take();
     } catch (error) {
       throw guard.rowError(error);
@@ -186,10 +187,11 @@ class TokenStream {
   end(): string {
     const { guard, decoder } = this.#parts;
     guard.field = 'decoder';
-    return guard.row(this.#given, decoder.linear, () => {
+    const finish = (): string => {
       this.#stages.forEach((stage, i) => stage.end((part) => this.#emit(i + 1, part)));
       return this.#take();
-    });
+    };
+    return guard.row(this.#given, decoder.linear, finish, true);
   }
 
   #take(): string {

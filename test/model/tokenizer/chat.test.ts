@@ -78,9 +78,7 @@ describe('templates that are broken or hostile', () => {
     // Sorting lists of lists costs time that no count of expressions shows.
     const template = new ChatTemplate("{% for i in range(400) %}{% for j in range(20) %}{% set x = range(90000) | list | reverse | sort | length %}{% endfor %}{% endfor %}", {}, GUARD);
     for (let i = 0; i < 5; i++) expect(() => template.render([])).toThrow(RowError);
-    const start = performance.now();
-    expect(() => template.render([])).toThrow('did not come to an end');
-    expect(performance.now() - start).toBeLessThan(500);
+    expect(() => template.render([])).toThrow(/did not come to an end within 1\d ms/);
   });
 
   test('strftime_now speaks English', () => {

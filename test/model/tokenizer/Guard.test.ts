@@ -1,0 +1,59 @@
+import { expect, test } from '@jest/globals';
+import { Fields } from '../../../src/model/files/Fields.js';
+import { Guard } from '../../../src/model/tokenizer/Guard.js';
+import { threadMilliseconds } from '../../../src/model/tokenizer/threadMilliseconds.js';
+
+function busy(milliseconds: number): number {
+  const end = performance.now() + milliseconds;
+  let turns = 0;
+  while (performance.now() < end) turns += 1;
+  return turns;
+}
+
+/** One whose patience is at its end: the next run has a 64th of the time, 16 ms. */
+function impatient(threadTime?: () => number | undefined): Guard {
+  const guard = new Guard(new Fields('tokenizer.json'), threadTime);
+  for (let i = 0; i < 3; i++) expect(() => guard.row(0, false, () => busy(60_000))).toThrow(/did not come to an end within/);
+  return guard;
+}
+
+const everyMillisecond = (): number => performance.now();
+/** As on a machine that is busy with other things. */
+const hardlyAny = (): number => 1;
+
+test('who has had the time is ended by what is left of it', () => {
+  const guard = impatient(everyMillisecond);
+  expect(() => guard.row(0, false, () => busy(200))).toThrow('tokenizer.json: tokenizer: found work on one text that did not come to an end within 16 ms');
+});
+
+test('who was kept from having it is begun again, with more time, and ended by all of it', () => {
+  const guard = impatient(hardlyAny);
+  let begun = 0;
+  const work = (milliseconds: number) => () => {
+    begun += 1;
+    return busy(milliseconds);
+  };
+  expect(guard.row(0, false, work(40))).toBeGreaterThan(0);
+  expect(begun).toBe(2);
+  begun = 0;
+  expect(() => guard.row(0, false, work(60_000))).toThrow('within 16 ms');
+  expect(begun).toBe(4);
+});
+
+test.each([['a system that says nothing of threads', (): undefined => undefined, false], ['what cannot be begun again', hardlyAny, true]] as const)('%s: a quarter of the time', (_, threadTime, once) => {
+  const guard = impatient(threadTime);
+  expect(guard.row(0, false, () => busy(40), once)).toBeGreaterThan(0);
+  expect(() => guard.row(0, false, () => busy(60_000), once)).toThrow('within 250 ms');
+});
+
+(process.platform === 'linux' ? test : test.skip)('processor time of a thread: what it did, not what it waited', () => {
+  const time = (): number => threadMilliseconds() ?? NaN;
+  const before = time();
+  busy(200);
+  const worked = time() - before;
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 200);
+  const waited = time() - before - worked;
+  expect(worked).toBeGreaterThan(5);
+  expect(worked).toBeLessThan(400);
+  expect(waited).toBeLessThan(worked + 50);
+});
