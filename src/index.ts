@@ -106,6 +106,10 @@ export { readRows, openLines, type ByteSource, type ReadRowsOptions } from './jo
 export { writeRows } from './jobs/writeRows.js';
 export { parseRow } from './jobs/parseRow.js';
 export { formatResult } from './jobs/formatResult.js';
+export type { FinishedRow, ReadOptions, RowFormat, RowSource as FormatSource, WriteOptions } from './jobs/formats/RowFormat.js';
+export type { FormatChoice } from './jobs/formats/rowFormats.js';
+export type { CsvDialect, Table } from './jobs/formats/Table.js';
+export type { MaxErrors } from './jobs/ErrorLimit.js';
 
 // Models
 export { readModel } from './model/readModel.js';

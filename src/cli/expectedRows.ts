@@ -1,5 +1,5 @@
 import { stat } from 'node:fs/promises';
-import { commonTokens, prepareRow, readRows, type ExpectedRows, type GenerateOptions, type RowInput, type Tokenizer } from './library.js';
+import { commonTokens, prepareRow, readRows, type ExpectedRows, type GenerateOptions, type ReadRowsOptions, type RowInput, type Tokenizer } from './library.js';
 
 /** Rows of the input that are looked at. */
 const SAMPLE = 256;
@@ -12,14 +12,15 @@ const NO_LIMITS = { contextTokens: Infinity, vocabularySize: Infinity };
 /**
  * What the first rows of a file say of all of them: prompts as they are, answers as long as they may become. That is what the job is planned for. A file that ends among them has so
  * many rows, and bad ones are no work.
+ * @param format how the input is read
  * @param rows how many rows there are to do, if that is known
  * @returns undefined for what can be read only once: a pipe, a device
  */
-export async function expectedRows(input: string, format: 'jsonl' | 'text', options: GenerateOptions, tokenizer: Tokenizer, rows = Infinity): Promise<ExpectedRows | undefined> {
+export async function expectedRows(input: string, format: ReadRowsOptions, options: GenerateOptions, tokenizer: Tokenizer, rows = Infinity): Promise<ExpectedRows | undefined> {
   if (input === '-' || !(await stat(input)).isFile()) return undefined;
   const lengths: { readonly prompt: number; readonly answer: number }[] = [];
   const beginnings: (readonly number[])[] = [];
-  for await (const row of readRows(input, { format })) {
+  for await (const row of readRows(input, format)) {
     const prepared = preparedRow(row, options, tokenizer);
     if (!prepared) continue;
     const { tokens, maxNewTokens } = prepared;

@@ -2,6 +2,7 @@ import { Option, type Command } from 'commander';
 import type { CommandContext } from './CommandContext.js';
 import { EXIT } from './exitCodes.js';
 import { addEngineFlags, addModelFlag, engineOptions, type EngineFlags } from './flags/modelFlags.js';
+import { addTableFlags, jobFormatsOf, readOptions, tableOptions, type TableFlags } from './flags/tableFlags.js';
 import { path } from './flags/parsers.js';
 import { addMemoryFlags, addPlanFlags, planOptions, type PlanFlags } from './flags/planFlags.js';
 import { addSamplingFlags, type SamplingFlags } from './flags/samplingFlags.js';
@@ -18,10 +19,7 @@ import { checkStandardOutput } from './standardOutput.js';
 import { TraceFile } from './TraceFile.js';
 import { addSwitch, requireFlags } from './flags/commandFlags.js';
 
-interface GenerateFlags extends EngineFlags, SamplingFlags, PlanFlags {
-  readonly input: string;
-  readonly output: string;
-  readonly inputFormat: 'jsonl' | 'text';
+interface GenerateFlags extends EngineFlags, SamplingFlags, PlanFlags, TableFlags {
   readonly escapeSpecialTokens: boolean;
   readonly carryFields: boolean;
   readonly sharePrefixes: 'on' | 'off';
@@ -36,12 +34,12 @@ interface GenerateFlags extends EngineFlags, SamplingFlags, PlanFlags {
 }
 
 export function addGenerate(program: Command, context: CommandContext): void {
-  const command = program.command('generate').description('Answers each row of a file of prompts, one line of JSON a row. A run that was cut off goes on with --resume.');
+  const command = program.command('generate').description('Answers each row of a file of prompts. A run that was cut off goes on with --resume.');
   command.optionsGroup('Model and files:');
   addModelFlag(command);
-  command.addOption(new Option('--input <file|->', 'necessary; rows: one JSON object a line with one of prompt, messages, tokens; - is stdin').argParser(path));
-  command.addOption(new Option('--output <file|->', 'necessary; results, one JSON object a line; - is stdout').argParser(path));
-  command.addOption(new Option('--input-format <format>', 'text: each line is a prompt').choices(['jsonl', 'text']).default('jsonl'));
+  command.addOption(new Option('--input <file|->', 'necessary; rows with one of prompt, messages, tokens each, as lines of JSON or as a table; - is stdin').argParser(path));
+  command.addOption(new Option('--output <file|->', 'necessary; results; - is stdout').argParser(path));
+  addTableFlags(command);
   addSwitch(command, '--escape-special-tokens', 'text such as <|im_start|> inside a row is data, not a control token');
   addSwitch(command, '--carry-fields', "other fields of a row go into its result's `row`");
   command.addOption(new Option('--share-prefixes <on|off>', 'what prompts begin with alike is computed once').choices(['on', 'off']).default('on'));
@@ -69,11 +67,12 @@ async function generate(flags: GenerateFlags, context: CommandContext): Promise<
     ...(flags.input === '-' ? {} : { input: flags.input }),
     ...(flags.output === '-' ? {} : { output: flags.output }),
   };
-  const { resume, retryErrors, overwrite } = flags;
+  const { resume, retryErrors, overwrite, errors } = flags;
   // What can be refused at once is refused before a model is fetched or read.
   const known = knownModel(flags.model) !== undefined;
-  await checkPaths(flags, known ? undefined : flags.model);
-  await checkJobFiles({ ...files, resume, retryErrors, overwrite });
+  const formats = await jobFormatsOf(flags);
+  await checkPaths(flags, formats.published, known ? undefined : flags.model);
+  await checkJobFiles({ ...files, resume, retryErrors, overwrite, published: formats.published, ...(errors !== undefined && { errors }) });
 
   let job: Job | undefined;
   let engine: Engine | undefined;
@@ -85,7 +84,7 @@ async function generate(flags: GenerateFlags, context: CommandContext): Promise<
     const planned = await planOptions(flags);
     await checkedOptions({ ...planned, ...engineOptions(flags, flags.model) });
     const model = await pulledModel(flags.model, context.signal, meter);
-    if (known) await checkPaths(flags, model);
+    if (known) await checkPaths(flags, formats.published, model);
     const { files: modelFiles } = await readModel(model);
     const options: GenerateOptions = {
       ...rowOptions(flags),
@@ -100,7 +99,7 @@ async function generate(flags: GenerateFlags, context: CommandContext): Promise<
     const openEngine = (rows: number | undefined): Promise<Engine> => Engine.open({
       ...settings,
       expectedRows: async (tokenizer: Tokenizer) => {
-        const expected = await expectedRows(flags.input, flags.inputFormat, options, tokenizer, rows);
+        const expected = await expectedRows(flags.input, readOptions(flags), options, tokenizer, rows);
         return expected && flags.sharePrefixes === 'off' ? { ...expected, sharedPrefixTokens: 0 } : expected;
       },
       signal: context.signal,
@@ -155,7 +154,7 @@ async function allThrough(...steps: readonly (() => unknown)[]): Promise<void> {
 }
 
 /** @param model as a path, once that is known */
-function checkPaths({ input, policy, hardware, output, reuse, stats, trace }: GenerateFlags, model: string | undefined): Promise<void> {
+function checkPaths({ input, policy, hardware, output, errors, reuse, stats, trace }: GenerateFlags, published: boolean, model: string | undefined): Promise<void> {
   return checkCommandPaths({
     model,
     read: {
@@ -164,6 +163,8 @@ function checkPaths({ input, policy, hardware, output, reuse, stats, trace }: Ge
       hardware: hardware === 'this' ? undefined : hardware,
     },
     output: output === '-' ? undefined : output,
+    published,
+    errors,
     kept: reuse,
     reports: { stats },
     trace,
@@ -190,11 +191,11 @@ function rowOptions(flags: GenerateFlags): GenerateOptions {
 }
 
 function jobOptions(flags: GenerateFlags): JobOptions {
-  const { input, output, inputFormat, carryFields, resume, retryErrors, overwrite } = flags;
+  const { input, output, carryFields, resume, retryErrors, overwrite } = flags;
   return {
-    input: input === '-' ? readRows(process.stdin, { format: inputFormat, carryFields, name: 'standard input' }) : input,
+    input: input === '-' ? readRows(process.stdin, { ...readOptions(flags), carryFields, name: 'standard input' }) : input,
     output: output === '-' ? process.stdout : output,
-    inputFormat,
+    ...tableOptions(flags),
     carryFields,
     resume,
     retryErrors,

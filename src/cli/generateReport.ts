@@ -19,13 +19,14 @@ export function rowProgress(progress: Progress, expected: number | undefined, ke
 
 /** The last line of `generate`: `40 rows (2 with an error), 3210 tokens in 12.3 s, 261 tokens/s, 84% of the prompts shared (predicted: 270, 3% more)`. */
 export function describeRun(summary: JobSummary, stats: RunStats | undefined, seconds: number): string {
-  const { done, failed, kept, keptFailed } = summary;
+  const { done, failed, kept, keptFailed, stopped } = summary;
   const rows = `${done} ${done === 1 ? 'row' : 'rows'}${failed > 0 ? ` (${failed} with an error)` : ''}`;
   const before = kept > 0 ? `, ${kept} from before${keptFailed > 0 ? ` (${keptFailed} with an error)` : ''}` : '';
-  if (stats === undefined) return `${rows}${before}, ${seconds.toFixed(1)} s`;
+  const end = stopped === true ? '; more rows failed than --max-errors allows, so the run ended early, and --resume goes on' : '';
+  if (stats === undefined) return `${rows}${before}, ${seconds.toFixed(1)} s${end}`;
   const { generated } = stats.tokens;
   const load = stats.seconds.load > 0 ? ` (and ${stats.seconds.load.toFixed(1)} s to load)` : '';
-  return `${rows}${before}, ${generated} tokens in ${seconds.toFixed(1)} s${load}, ${stats.tokensPerSecond.generated.toFixed(1)} tokens/s${saved(stats.sharing, stats.tokens.prompt).map((words) => `, ${words}`).join('')}${predicted(stats)}`;
+  return `${rows}${before}, ${generated} tokens in ${seconds.toFixed(1)} s${load}, ${stats.tokensPerSecond.generated.toFixed(1)} tokens/s${saved(stats.sharing, stats.tokens.prompt).map((words) => `, ${words}`).join('')}${predicted(stats)}${end}`;
 }
 
 /** What was not computed, in words: `84% of the prompts shared`, `12 equal rows`. */

@@ -3,10 +3,11 @@ import { constants, type BigIntStats } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
 import { InterruptedError } from '../errors/InterruptedError.js';
 import { JobFileError } from '../errors/JobFileError.js';
-import { SpillwayError } from '../errors/SpillwayError.js';
-import { fileErrorCode, fileFailure } from './fileErrors.js';
+import { fileErrorCode, fileFailure, readFailure } from './fileErrors.js';
 import type { InputFingerprint } from './fingerprint.js';
-import { isBlank, readLines } from './readLines.js';
+import { decompressed } from './formats/compression.js';
+import type { FileFormat } from './formats/detectFormat.js';
+import type { RowFormat, RowSource } from './formats/RowFormat.js';
 import { ROW_LIMITS } from '../model/files/limits.js';
 
 /** What is read, and compared, at a time: what follows has to be the same before any of its rows is sent on. */
@@ -24,9 +25,10 @@ interface Counted {
  * The regular file that is a job's input, as it was counted when the job began. What is read of it afterwards is compared, block by block,
  * so that no row is sent on that was not there then: what stands in the output is always right for the input that its record names.
  */
-export class CountedInput {
+export class CountedInput implements RowSource {
   private constructor(
-    private readonly path: string,
+    readonly path: string,
+    readonly file: FileFormat,
     private readonly stats: BigIntStats,
     private readonly counted: Counted,
     private readonly signal: AbortSignal | undefined,
@@ -37,11 +39,10 @@ export class CountedInput {
    * @param signal ends this, and everything that is read later
    * @throws JobFileError, InterruptedError
    */
-  static async count(path: string, signal?: AbortSignal): Promise<CountedInput> {
+  static async count(path: string, file: FileFormat, signal?: AbortSignal): Promise<CountedInput> {
     const hash = createHash('sha256');
     const hashes: string[] = [];
     let bytes = 0;
-    let rows = 0;
     async function* hashed(): AsyncGenerator<Buffer, void, undefined> {
       for await (const block of blocksOf(path, Infinity, signal)) {
         hashes.push(hash.update(block).copy().digest('binary'));
@@ -52,16 +53,21 @@ export class CountedInput {
     try {
       // Before it is read, so that a change meanwhile shows at the end.
       const stats = await stat(path, { bigint: true });
-      for await (const line of readLines(hashed(), ROW_LIMITS.lineBytes)) {
-        if (line.bytes === undefined || !isBlank(line.bytes)) rows += 1;
-      }
-      return new CountedInput(path, stats, { bytes, rows, hashes, sha256: hash.digest('hex') }, signal);
+      const blocks = hashed();
+      const rows = await countRows(file.format, { name: path, path, bytes: () => decompressed(blocks, file.compression, path) });
+      // What the format had no need to read.
+      while ((await blocks.next()).done !== true);
+      return new CountedInput(path, file, stats, { bytes, rows, hashes, sha256: hash.digest('hex') }, signal);
     } catch (error) {
-      throw asRead(path, error);
+      throw readFailure(path, error);
     }
   }
 
-  /** Lines that are not blank. */
+  get name(): string {
+    return this.path;
+  }
+
+  /** Of lines, those that are not blank. */
   get rows(): number {
     return this.counted.rows;
   }
@@ -69,6 +75,14 @@ export class CountedInput {
   get fingerprint(): InputFingerprint {
     const { bytes, sha256 } = this.counted;
     return { kind: 'file', bytes, sha256 };
+  }
+
+  bytes(): AsyncIterable<Uint8Array | string> {
+    return decompressed(this.read(), this.file.compression, this.path);
+  }
+
+  check(): Promise<void> {
+    return this.checkUnchanged();
   }
 
   /**
@@ -91,7 +105,7 @@ export class CountedInput {
       const { size } = await stat(this.path);
       throw size < bytes ? this.#failure('shrank', size) : this.#failure('changed', position);
     } catch (error) {
-      throw asRead(this.path, error);
+      throw readFailure(this.path, error);
     }
   }
 
@@ -124,6 +138,13 @@ export class CountedInput {
   }
 }
 
+async function countRows(format: RowFormat, source: RowSource): Promise<number> {
+  if (format.count) return format.count(source);
+  let rows = 0;
+  for await (const _ of format.rows(source, { carryFields: false, maxLineBytes: ROW_LIMITS.lineBytes })) rows += 1;
+  return rows;
+}
+
 /** A file in blocks of a MiB, the last one shorter, up to so many bytes. The next block overwrites the one before. */
 async function* blocksOf(path: string, bytes: number, signal: AbortSignal | undefined): AsyncGenerator<Buffer, void, undefined> {
   // Without waiting, should a FIFO stand there by now.
@@ -148,8 +169,4 @@ async function* blocksOf(path: string, bytes: number, signal: AbortSignal | unde
 /** Nothing has been written to the file, and it is the same. */
 function sameVersion(a: BigIntStats, b: BigIntStats): boolean {
   return a.dev === b.dev && a.ino === b.ino && a.size === b.size && a.mtimeNs === b.mtimeNs && a.ctimeNs === b.ctimeNs;
-}
-
-function asRead(path: string, error: unknown): SpillwayError {
-  return error instanceof SpillwayError ? error : fileFailure(path, 'read', error);
 }

@@ -1,28 +1,32 @@
+import { existsSync } from 'node:fs';
 import { open, rm, truncate } from 'node:fs/promises';
 import { InterruptedError } from '../errors/InterruptedError.js';
 import { JobFileError } from '../errors/JobFileError.js';
 import { SpillwayError } from '../errors/SpillwayError.js';
 import { TaskError } from '../errors/TaskError.js';
 import { UsageError } from '../errors/UsageError.js';
-import type { RowInput } from '../Row.js';
+import type { RowInput, RowResult } from '../Row.js';
 import { AbortGate } from './AbortGate.js';
-import { bytesOf } from './bytesOf.js';
 import { syncFolder } from '../model/files/replaceFile.js';
 import { identifyModel } from '../model/identity/identifyModel.js';
 import { modelSettings } from '../model/identity/modelSettings.js';
 import { checkJobOptions, checkRowGenerator } from './checkJobOptions.js';
-import { CountedInput } from './CountedInput.js';
 import { DoneRows } from './DoneRows.js';
+import { ErrorLimit } from './ErrorLimit.js';
 import { acquireFileLock, type FileLock } from './fileLock.js';
-import { fileFailure } from './fileErrors.js';
+import { BEGIN_ANEW, fileFailure } from './fileErrors.js';
 import { fingerprintFirstRow } from './fingerprint.js';
+import { compressed } from './formats/compression.js';
+import type { FinishedRow, WriteOptions } from './formats/RowFormat.js';
 import { formatResult } from './formatResult.js';
 import { checkJobFiles, type JobFileOptions } from './jobFiles.js';
+import { jobFormats, type JobFormats } from './jobFormats.js';
+import { JobInput } from './JobInput.js';
 import type { JobOptions, JobSummary, RowGenerator } from './JobOptions.js';
 import { checkSameJob, readRecord, recordOf, resultOptions, withEngine, writeRecord, type JobRecord } from './jobRecord.js';
 import { JobRows } from './JobRows.js';
-import { lockPath, recordPath, rewritePath } from './outputFiles.js';
-import { readRows } from './readRows.js';
+import { journalPath, lockPath, recordPath, rewritePath } from './outputFiles.js';
+import { carriedColumns, publish } from './publish.js';
 import type { RowSink } from './RowSink.js';
 import { RowWriter } from './RowWriter.js';
 import { dropFailedRows, orderOutput } from './rewriteOutput.js';
@@ -39,6 +43,8 @@ interface EarlierRun {
 /** An output that can be resumed: locked, compared with this run, not touched yet. */
 interface OutputFile {
   readonly path: string;
+  /** Where results are appended: the output itself, or its journal. */
+  readonly journal: string;
   readonly lock: FileLock;
   /** The fingerprint of this run; a stream's lacks its first row, and what was not known before there was an engine is missing of that. */
   readonly record: JobRecord;
@@ -63,13 +69,13 @@ export class Job implements AsyncDisposable {
     private readonly options: JobOptions,
     /** Undefined where the output is a stream, pipe or device. */
     private readonly file: OutputFile | undefined,
-    /** Undefined where the input is no regular file. */
-    private readonly counted: CountedInput | undefined,
+    private readonly input: JobInput,
+    private readonly formats: JobFormats,
   ) {}
 
   /** Rows of the input, where it is a regular file; else not known before the end. */
   get totalRows(): number | undefined {
-    return this.counted?.rows;
+    return this.input.rows;
   }
 
   /** Results that stand in the output and are not made again. */
@@ -84,32 +90,42 @@ export class Job implements AsyncDisposable {
    */
   static async open(options: JobOptions): Promise<Job> {
     checkJobOptions(options);
-    const { input, output, modelFiles = [], resultIdentity = {} } = options;
+    const { input, output, modelFiles = [], resultIdentity = {}, errors } = options;
+    const formats = await jobFormats(options);
     const paths: JobFileOptions = {
       ...(typeof input === 'string' ? { input } : {}),
       ...(typeof output === 'string' ? { output, modelFiles: [...modelFiles, ...(await modelSettings(modelFiles))] } : {}),
       resume: options.resume ?? false,
       retryErrors: options.retryErrors ?? false,
       overwrite: options.overwrite ?? false,
+      published: formats.published,
+      ...(errors !== undefined && { errors }),
     };
     const files = await checkJobFiles(paths);
-    const counted = typeof input === 'string' && files.input === 'regular' ? await CountedInput.count(input, options.generate?.signal) : undefined;
-    if (typeof output !== 'string' || files.output === 'special') return new Job(options, undefined, counted);
+    const opened = await JobInput.open(options, formats.input, files.input);
+    if (typeof output !== 'string' || files.output === 'special') {
+      if (errors !== undefined) throw new UsageError('--errors needs a regular file as output: a stream takes all results');
+      return new Job(options, undefined, opened, formats);
+    }
 
     const model = modelFiles.length > 0 ? await identifyModel(modelFiles, { signal: options.generate?.signal }) : undefined;
+    const { columns, delimiter } = options;
     const settled = resultOptions(options.generate ?? {}, {
       ...options.identity,
-      inputFormat: options.inputFormat ?? 'jsonl',
+      inputFormat: formats.input.format.name,
       carryFields: options.carryFields ?? false,
+      ...(columns && { columns: Object.fromEntries(Object.entries(columns).sort()) }),
+      ...(delimiter !== undefined && { delimiter }),
     });
-    const record = recordOf(model, resultIdentity, settled, counted?.fingerprint ?? fingerprintFirstRow(undefined));
+    const record = recordOf(model, resultIdentity, settled, opened.fingerprint ?? fingerprintFirstRow(undefined));
     const lock = await acquireFileLock(lockPath(output), output, { signal: options.generate?.signal });
     try {
       // Again, as another process may have been at work until we had the lock.
       const state = await checkJobFiles(paths);
       const goesOn = options.resume === true && state.output === 'regular';
-      const earlier = goesOn ? await readEarlierRun(output, record, options.retryErrors ?? false) : undefined;
-      return new Job(options, { path: output, lock, record, earlier }, counted);
+      const journal = formats.published ? journalPath(output) : output;
+      const earlier = goesOn ? await readEarlierRun(output, journal, record, options.retryErrors ?? false) : undefined;
+      return new Job(options, { path: output, journal, lock, record, earlier }, opened, formats);
     } catch (error) {
       lock.release();
       throw error;
@@ -133,18 +149,23 @@ export class Job implements AsyncDisposable {
     const source = new JobRows(this.file?.earlier?.scanned.done ?? NOTHING_DONE, this.options.generate?.samples, async (first) => {
       this.#sink = await this.#begin(first);
     });
-    let done = 0;
-    let failed = 0;
-    try {
-      for await (const result of engine.generate(source.send(this.#readInput(), gate), this.options.generate)) {
-        const formatted = formatResult(source.receive(result));
-        await this.#sink?.write(formatted.line);
-        done += 1;
-        if (formatted.failed) failed += 1;
+    const counts = { done: 0, failed: 0, stopped: false };
+    const earlier = this.file?.earlier?.scanned;
+    const keptFailed = this.options.retryErrors === true ? 0 : (earlier?.failed ?? 0);
+    const limit = new ErrorLimit(this.options.maxErrors, this.totalRows);
+    const results = async function* (rows: AsyncIterable<RowResult>): AsyncGenerator<RowResult, void, undefined> {
+      for await (const result of rows) {
+        counts.done += 1;
+        yield source.receive(result);
+        counts.stopped = limit.exceeded(keptFailed + counts.failed, (earlier?.done.size ?? 0) + counts.done);
+        if (counts.stopped) return;
       }
+    };
+    try {
+      await this.#write(results(engine.generate(source.send(this.#readInput(), gate), this.options.generate)), counts);
       if (source.failure !== undefined) throw new TaskError('job', 'the input failed', { cause: source.failure });
-      if (!source.ended) throw new TaskError('job', `the engine ended with row ${source.rows}, before the input did`);
-      if (source.unanswered > 0) throw new TaskError('job', `the engine ended with ${source.unanswered} rows unanswered`);
+      if (!counts.stopped && !source.ended) throw new TaskError('job', `the engine ended with row ${source.rows}, before the input did`);
+      if (!counts.stopped && source.unanswered > 0) throw new TaskError('job', `the engine ended with ${source.unanswered} rows unanswered`);
     } catch (error) {
       // The engine may have wrapped what the input threw. And whatever an aborted engine throws, the abort is the reason.
       const reason: unknown = source.failure ?? error;
@@ -153,12 +174,16 @@ export class Job implements AsyncDisposable {
       gate[Symbol.dispose]();
     }
     await this.#closeSink();
-    const earlier = this.file?.earlier?.scanned;
-    // What an earlier run had finished ahead of its turn, or done again, stood where the run had left it, so that nothing was lost.
-    if (this.file && (earlier?.inOrder === false || source.overtaken) && this.options.generate?.order !== 'completion') await orderOutput(this.file.path);
-    await this.counted?.checkUnchanged();
-    const keptFailed = this.options.retryErrors === true ? 0 : (earlier?.failed ?? 0);
-    return { rows: source.rows, done, failed, kept: this.keptRows, keptFailed };
+    const { done, failed, stopped } = counts;
+    if (this.file) {
+      // What an earlier run had finished ahead of its turn, or done again, stood where the run had left it, so that nothing was lost.
+      const outOfTurn = earlier?.inOrder === false || source.overtaken;
+      const byCompletion = this.options.generate?.order === 'completion';
+      if (this.formats.published ? outOfTurn || byCompletion : outOfTurn && !byCompletion && !stopped) await orderOutput(this.file.journal);
+      if (!stopped) await this.input.checkUnchanged();
+      if (this.formats.published) await this.#publish(this.file);
+    } else if (!stopped) await this.input.checkUnchanged();
+    return { rows: source.rows, done, failed, kept: this.keptRows, keptFailed, ...(stopped && { stopped }) };
   }
 
   /** Writes out what is pending and lets go of the files. Idempotent. @throws JobFileError */
@@ -181,11 +206,57 @@ export class Job implements AsyncDisposable {
     await sink?.close();
   }
 
+  /** The rows, with what their results need beside the prompt. */
   #readInput(): AsyncIterable<RowInput> | Iterable<RowInput> {
-    const { input, inputFormat, carryFields, generate } = this.options;
-    if (typeof input !== 'string') return input;
-    const bytes = this.counted?.read() ?? bytesOf(input, generate?.signal);
-    return readRows(bytes, { format: inputFormat ?? 'jsonl', carryFields: carryFields ?? false, name: input });
+    const tables = this.formats.output.format.carries === true && this.formats.input.format.carries === true;
+    return this.input.read(this.options.carryFields === true || (tables && !this.#joins));
+  }
+
+  /** Whether what goes with a result is read from the input again, when the output is written. */
+  get #joins(): boolean {
+    return this.file !== undefined && this.input.again && this.formats.input.format.carries === true;
+  }
+
+  /** Sends results where they go, as they come. */
+  async #write(results: AsyncGenerator<RowResult, void, undefined>, counts: { failed: number }): Promise<void> {
+    const { format, compression } = this.formats.output;
+    if (this.file !== undefined || !this.formats.published) {
+      for await (const result of results) {
+        const formatted = formatResult(result);
+        await this.#sink?.write(formatted.line);
+        if (formatted.failed) counts.failed += 1;
+      }
+      return;
+    }
+    const finished = async function* (): AsyncGenerator<FinishedRow, void, undefined> {
+      for await (const result of results) {
+        if (result.error) counts.failed += 1;
+        yield { result, carry: result.row };
+      }
+    };
+    for await (const chunk of compressed(format.encode(finished(), this.#writeOptions()), compression, 'output')) await this.#sink?.write(chunk);
+  }
+
+  /** Writes the output, and what failed, from the journal. */
+  async #publish({ path, journal }: OutputFile): Promise<void> {
+    const { errors } = this.options;
+    const { output, errors: failures } = this.formats;
+    const columns = output.format.carries === true && this.input.table === undefined ? await carriedColumns(journal) : undefined;
+    const common = { journal, options: { ...this.#writeOptions(), ...(columns && { table: () => ({ columns }) }) } };
+    const rows = (carries: boolean | undefined): { rows?: ReturnType<JobInput['read']> } => (this.#joins && carries === true ? { rows: this.input.read(true) } : {});
+    await publish({ ...common, path, file: output, wanted: ({ error }) => errors === undefined || error === undefined, ...rows(output.format.carries) });
+    if (errors !== undefined && failures !== undefined) {
+      await publish({ ...common, path: errors, file: failures, wanted: ({ error }) => error !== undefined, ...rows(failures.format.carries) });
+    }
+  }
+
+  #writeOptions(): WriteOptions {
+    const { resultColumns = {}, delimiter, generate, output } = this.options;
+    const parts = [
+      ...(this.formats.input.format.carries === true ? [] : ['id']),
+      ...(generate?.samples === undefined ? [] : ['sample']), ...(generate?.logprobs === undefined ? [] : ['logprobs']),
+    ];
+    return { table: () => this.input.table, resultColumns, parts, ...(delimiter !== undefined && { delimiter }), name: typeof output === 'string' ? output : 'output' };
   }
 
   /** Makes the output ready for results: the first change on disk. An empty input has no first row. */
@@ -198,7 +269,7 @@ export class Job implements AsyncDisposable {
         return new StreamWriter(stream, output, { end: true, signal: generate?.signal });
       }
       const { input, ...record } = this.#record ?? this.file.record;
-      const whole = { ...record, input: this.totalRows === undefined ? fingerprintFirstRow(first) : input };
+      const whole = { ...record, input: this.input.fingerprint === undefined ? fingerprintFirstRow(first) : input };
       return await beginFile(this.file, whole, this.options.retryErrors ?? false);
     } catch (error) {
       if (error instanceof SpillwayError) throw error;
@@ -211,36 +282,38 @@ export class Job implements AsyncDisposable {
  * Reads what an earlier run left; undefined if that run got nowhere.
  * @throws UsageError when that run was another one
  */
-async function readEarlierRun(output: string, now: JobRecord, retryErrors: boolean): Promise<EarlierRun | undefined> {
+async function readEarlierRun(output: string, journal: string, now: JobRecord, retryErrors: boolean): Promise<EarlierRun | undefined> {
   const record = readRecord(output);
   // Of an engine that is still to come some is known. Of two streams the first rows are compared, as soon as there is one.
   const input = record?.input.kind === 'file' || now.input.kind === 'file';
   if (record !== undefined) checkSameJob(output, record, now, { input, engine: false });
-  const scanned = await scanOutput(output, retryErrors);
+  if (!existsSync(journal)) throw new UsageError(`${output}: cannot be resumed, as there is no ${journal} with its results; ${BEGIN_ANEW}`);
+  const scanned = await scanOutput(journal, retryErrors);
   if (record !== undefined) return { scanned, record };
   if (scanned.bytes === 0) return undefined;
   throw new UsageError(`${output}: cannot be resumed, as there is no ${recordPath(output)} that says what began it; --overwrite begins anew`);
 }
 
-async function beginFile({ path, earlier }: OutputFile, record: JobRecord, retryErrors: boolean): Promise<RowSink> {
-  await rm(rewritePath(path), { force: true });
+async function beginFile({ path, journal, earlier }: OutputFile, record: JobRecord, retryErrors: boolean): Promise<RowSink> {
+  await rm(rewritePath(journal), { force: true });
   if (earlier === undefined) {
     // In this order, so that no crash leaves the record of one run beside the rows of another.
-    const handle = await open(path, 'w');
+    const handle = await open(journal, 'w');
     try {
       await handle.sync();
       await rm(recordPath(path), { force: true });
+      if (journal !== path) await rm(path, { force: true });
       await writeRecord(path, record);
       await syncFolder(path);
     } catch (error) {
       await handle.close();
       throw error;
     }
-    return new RowWriter(handle, path, 0);
+    return new RowWriter(handle, journal, 0);
   }
   checkSameJob(path, earlier.record, record);
   let { bytes } = earlier.scanned;
-  if (retryErrors && earlier.scanned.failed > 0) bytes = await dropFailedRows(path);
-  else await truncate(path, bytes);
-  return new RowWriter(await open(path, 'r+'), path, bytes);
+  if (retryErrors && earlier.scanned.failed > 0) bytes = await dropFailedRows(journal);
+  else await truncate(journal, bytes);
+  return new RowWriter(await open(journal, 'r+'), journal, bytes);
 }

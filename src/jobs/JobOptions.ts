@@ -1,5 +1,7 @@
 import type { Writable } from 'node:stream';
 import type { GenerateOptions, RowInput, RowResult } from '../Row.js';
+import type { MaxErrors } from './ErrorLimit.js';
+import type { FormatChoice } from './formats/rowFormats.js';
 
 /** What a job needs of an engine. */
 export interface RowGenerator {
@@ -15,12 +17,27 @@ export interface RowGenerator {
 export interface JobOptions {
   /** A file of rows; or the rows, e.g. of `readRows(process.stdin)` or of a database's cursor. */
   readonly input: string | AsyncIterable<RowInput> | Iterable<RowInput>;
-  /** Of an input file. Default `jsonl`. */
-  readonly inputFormat?: 'jsonl' | 'text';
-  /** Of an input file: fields that are not ours go into the result's `row`. Default false. */
+  /** Of an input file. Default `auto`: what its name says, then what it begins with. */
+  readonly inputFormat?: FormatChoice;
+  /** Of an input file: fields of a row (`prompt`, `id`, …) by the columns that hold them. Default: those of the same name. */
+  readonly columns?: Readonly<Record<string, string>>;
+  /** What parts the values of `csv`. Default: what the header of the input says; in an output `,`. */
+  readonly delimiter?: string;
+  /** Of an input file: fields that are not ours go into the result's `row`. Default false. Tables carry all columns of the input in any case. */
   readonly carryFields?: boolean;
   /** A file, or a stream. A stream (and a path that is a pipe or device) cannot be resumed. */
   readonly output: string | Writable;
+  /**
+   * Default `auto`: what the output's name says. Any but plain `jsonl` is written as a whole when a run ends: until then results are in `OUTPUT.rows.jsonl`, which
+   * is what is resumed.
+   */
+  readonly outputFormat?: FormatChoice;
+  /** Names of result columns of tables (`text`, `finish_reason`, …) that differ from ours. */
+  readonly resultColumns?: Readonly<Record<string, string>>;
+  /** A file where rows that failed go, instead of into the output. */
+  readonly errors?: string;
+  /** Ends the run when more results have an error than so many, or than this share of the rows. What is finished is written. Default: any may. */
+  readonly maxErrors?: MaxErrors;
   /**
    * Go on with an output that exists, if there is one: rows that stand there are not done again. What earlier runs had finished ahead of its turn, or failed and
    * is tried again, stands out of order until a run completes the job and puts all rows in order, unless `generate.order` is `completion`. Default false: it is refused.
@@ -51,4 +68,6 @@ export interface JobSummary {
   /** Results of earlier runs that were kept, and those with an error among them. */
   readonly kept: number;
   readonly keptFailed: number;
+  /** There, and true, if more rows failed than may, so that the run ended before the input did. */
+  readonly stopped?: true;
 }

@@ -33,9 +33,9 @@ export class RowWriter implements RowSink {
     this.#position = position;
   }
 
-  async write(text: string): Promise<void> {
+  async write(text: string | Uint8Array): Promise<void> {
     if (this.#failure !== undefined) throw this.#failure;
-    const line = Buffer.from(text);
+    const line = Buffer.from(text as string);
     this.#pending.push(line);
     this.#pendingBytes += line.length;
     this.#flushing ??= this.#flush();

@@ -43,7 +43,7 @@ export class StreamWriter implements RowSink {
     stream.on('close', this.#onReady);
   }
 
-  async write(line: string): Promise<void> {
+  async write(line: string | Uint8Array): Promise<void> {
     this.#check();
     if (!this.#send(line)) {
       const ready = new Promise<void>((resolve) => {
@@ -105,7 +105,7 @@ export class StreamWriter implements RowSink {
   }
 
   /** Whether the stream takes more. One that throws instead of failing as streams do has failed, too: its callbacks will not come. */
-  #send(line: string, done?: () => void): boolean {
+  #send(line: string | Uint8Array, done?: () => void): boolean {
     try {
       // Without a callback where none is needed: a stream keeps each one until its next turn, and rows may come without one in between.
       return done === undefined ? this.stream.write(line) : this.stream.write(line, () => done());

@@ -1,5 +1,6 @@
 import { addAbortSignal } from 'node:stream';
 import { InterruptedError } from '../errors/InterruptedError.js';
+import { readFailure } from './fileErrors.js';
 import { openReadable } from './specialFiles.js';
 import { unchangedBytes } from './unchangedBytes.js';
 
@@ -16,5 +17,14 @@ export async function* bytesOf(path: string, signal?: AbortSignal): AsyncGenerat
     throw signal?.aborted === true ? new InterruptedError(signal.reason) : error;
   } finally {
     stream.destroy();
+  }
+}
+
+/** Bytes whose source's failures are those of a file. @throws JobFileError, and other errors of ours as they are */
+export async function* readable(chunks: AsyncIterable<Uint8Array | string>, name: string): AsyncGenerator<Uint8Array | string, void, undefined> {
+  try {
+    yield* chunks;
+  } catch (error) {
+    throw readFailure(name, error);
   }
 }

@@ -2,16 +2,25 @@ import { checkMembers, type Check } from '../arguments/checkMembers.js';
 import { checkBoolean, checkFunction } from '../arguments/checks.js';
 import { found } from '../arguments/found.js';
 import { isIterable } from '../arguments/isIterable.js';
-import { object, oneOf } from '../arguments/memberChecks.js';
+import { object, text } from '../arguments/memberChecks.js';
 import { membersOf } from '../arguments/membersOf.js';
 import { UsageError } from '../errors/UsageError.js';
+import { checkColumns, checkDelimiter, checkResultColumns } from './checkColumns.js';
+import { checkMaxErrors } from './ErrorLimit.js';
+import { checkFormat } from './formats/rowFormats.js';
 import type { JobOptions, RowGenerator } from './JobOptions.js';
 
 const CHECKS: Readonly<Record<keyof JobOptions, Check>> = {
   input: checkInput,
-  inputFormat: oneOf('jsonl', 'text'),
+  inputFormat: checkFormat,
+  columns: checkColumns,
+  delimiter: checkDelimiter,
   carryFields: checkBoolean,
   output: checkOutput,
+  outputFormat: checkFormat,
+  resultColumns: checkResultColumns,
+  errors: text("a file's path"),
+  maxErrors: checkMaxErrors,
   resume: checkBoolean,
   retryErrors: checkBoolean,
   overwrite: checkBoolean,

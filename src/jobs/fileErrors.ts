@@ -1,4 +1,5 @@
 import { JobFileError } from '../errors/JobFileError.js';
+import { SpillwayError } from '../errors/SpillwayError.js';
 
 /** The system's code of a failed file operation, e.g. `ENOSPC`; undefined for other errors. Told by shape: errors may come from another realm. */
 export function fileErrorCode(error: unknown): string | undefined {
@@ -35,4 +36,9 @@ export function describeFileError(error: unknown): string {
 /** The error of a file operation that failed; one that says so already stays as it is. @param what could not be done with the file: `read`, `written` */
 export function fileFailure(path: string, what: string, error: unknown): JobFileError {
   return error instanceof JobFileError ? error : new JobFileError(path, `cannot be ${what}: ${describeFileError(error)}`, { cause: error });
+}
+
+/** The error of reading a file that failed; one of ours stays as it is. */
+export function readFailure(path: string, error: unknown): SpillwayError {
+  return error instanceof SpillwayError ? error : fileFailure(path, 'read', error);
 }

@@ -1,10 +1,14 @@
 export { writeFileAtomic } from './atomicFile.js';
 export { bytesOf } from './bytesOf.js';
+export { checkColumns, checkDelimiter, checkResultColumns } from './checkColumns.js';
 export { checkDistinctFiles, type NamedFile } from './distinctFiles.js';
+export { checkMaxErrors, type MaxErrors } from './ErrorLimit.js';
 export { describeFileError, fileErrorCode, fileFailure } from './fileErrors.js';
 export { formatResult } from './formatResult.js';
+export { FORMAT_NAMES, type FormatChoice } from './formats/rowFormats.js';
 export { Job } from './Job.js';
 export { checkJobFiles, type JobFileOptions, type JobFileState } from './jobFiles.js';
+export { jobFormats, type JobFormats } from './jobFormats.js';
 export type { JobOptions, JobSummary, RowGenerator } from './JobOptions.js';
 export { outputFiles } from './outputFiles.js';
 export { parseRow } from './parseRow.js';

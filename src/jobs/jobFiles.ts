@@ -6,7 +6,8 @@ import { JobFileError } from '../errors/JobFileError.js';
 import { UsageError } from '../errors/UsageError.js';
 import { checkDistinctFiles } from './distinctFiles.js';
 import { fileErrorCode, fileFailure } from './fileErrors.js';
-import { checkSidecars, outputFiles } from './outputFiles.js';
+import { specialKind } from './specialFiles.js';
+import { checkSidecars, journalPath, outputFiles } from './outputFiles.js';
 
 export interface JobFileOptions {
   /** The input's path, where it has one. */
@@ -18,6 +19,10 @@ export interface JobFileOptions {
   readonly resume?: boolean;
   readonly retryErrors?: boolean;
   readonly overwrite?: boolean;
+  /** Whether the output is written as a whole at the end, from a journal of results beside it: any but plain `jsonl`. Default false. */
+  readonly published?: boolean;
+  /** Where rows that failed go. */
+  readonly errors?: string;
 }
 
 /** What stands where the job's files are to be. */
@@ -34,7 +39,7 @@ export interface JobFileState {
  */
 export async function checkJobFiles(options: JobFileOptions): Promise<JobFileState> {
   checkObject('options', options);
-  const { input, output, modelFiles = [], resume = false, retryErrors = false, overwrite = false } = options;
+  const { input, output, modelFiles = [], resume = false, retryErrors = false, overwrite = false, published = false, errors } = options;
   if (retryErrors && !resume) throw new UsageError('--retry-errors goes with --resume: it redoes the error rows of an output that exists');
   if (resume && overwrite) throw new UsageError('--resume and --overwrite contradict each other: go on with the output, or begin anew?');
 
@@ -50,12 +55,14 @@ export async function checkJobFiles(options: JobFileOptions): Promise<JobFileSta
     await checkDistinctFiles([
       ...(input === undefined ? [] : [{ name: 'input', path: input, written: false }]),
       ...modelFiles.map((path) => ({ name: 'the model', path, written: false })),
-      ...outputFiles('output', output),
+      ...outputFiles('output', output, published),
+      ...(errors === undefined ? [] : [{ name: 'errors', path: errors, written: true }]),
     ]);
   }
+  if (errors !== undefined) await checkReplaceable(errors, resume || overwrite);
   return {
     input: inputStats === undefined ? 'none' : inputStats.isFile() ? 'regular' : 'special',
-    output: output === undefined ? checkNoOutput(resume) : await checkOutput(output, resume, overwrite),
+    output: output === undefined ? checkNoOutput(resume) : await checkOutput(output, resume, overwrite, published),
   };
 }
 
@@ -64,12 +71,27 @@ function checkNoOutput(resume: boolean): 'none' {
   return 'none';
 }
 
-async function checkOutput(path: string, resume: boolean, overwrite: boolean): Promise<JobFileState['output']> {
+/** @throws UsageError, JobFileError unless a file can be put there */
+async function checkReplaceable(path: string, replace: boolean): Promise<void> {
   const stats = await statOf(path);
+  if (stats === undefined) return checkFolder(path);
+  if (!stats.isFile()) throw new JobFileError(path, `cannot be written: it is ${specialKind(stats) ?? 'no file'}, expected a file, or nothing`);
+  if (!replace) throw new UsageError(`${path} exists; --resume goes on with its job, --overwrite begins anew`);
+}
+
+async function checkFolder(path: string): Promise<void> {
+  const folder = await statOf(dirname(path));
+  if (folder?.isDirectory() !== true) throw new JobFileError(path, `cannot be written: there is no folder ${dirname(path)}`);
+}
+
+async function checkOutput(path: string, resume: boolean, overwrite: boolean, published: boolean): Promise<JobFileState['output']> {
+  const own = await statOf(path);
+  // Until the first run has ended there is the journal alone.
+  const kept = published && (own === undefined || own.isFile()) ? journalPath(path) : path;
+  const stats = own ?? (await statOf(kept));
   if (stats === undefined) {
-    const folder = await statOf(dirname(path));
-    if (folder?.isDirectory() !== true) throw new JobFileError(path, `cannot be written: there is no folder ${dirname(path)}`);
-    checkSidecars(path);
+    await checkFolder(path);
+    checkSidecars(path, published);
     return 'absent';
   }
   if (stats.isDirectory()) throw new JobFileError(path, 'cannot be written: it is a folder, expected a file');
@@ -78,9 +100,9 @@ async function checkOutput(path: string, resume: boolean, overwrite: boolean): P
     return 'special';
   }
   if (!resume && !overwrite) {
-    throw new UsageError(`${path} exists; --resume goes on with it, --overwrite begins anew`);
+    throw new UsageError(`${own === undefined ? kept : path} exists; --resume goes on with it, --overwrite begins anew`);
   }
-  checkSidecars(path);
+  checkSidecars(path, published);
   return 'regular';
 }
 

@@ -19,10 +19,21 @@ export function rewritePath(output: string): string {
   return `${output}.retry.tmp`;
 }
 
-/** All that a job writes. @param name what the user calls the output */
-export function outputFiles(name: string, output: string): NamedFile[] {
+/** Where results are kept, one JSON object a line, for an output that is written as a whole at the end. */
+export function journalPath(output: string): string {
+  return `${output}.rows.jsonl`;
+}
+
+/**
+ * All that a job writes.
+ * @param name what the user calls the output
+ * @param published whether it is written as a whole at the end, from a journal
+ */
+export function outputFiles(name: string, output: string, published = false): NamedFile[] {
+  const journal = journalPath(output);
   return [
     { name, path: output, written: true },
+    ...(published ? [{ name: `the journal of ${name}`, path: journal, written: true }, { name: `the temporary file of the journal of ${name}`, path: rewritePath(journal), written: true }] : []),
     { name: `the record of ${name}`, path: recordPath(output), written: true },
     { name: `the lock of ${name}`, path: lockPath(output), written: true },
     { name: `the temporary file of ${name}`, path: rewritePath(output), written: true },
@@ -40,7 +51,11 @@ const ROWS_START = /^(\{"id":|$)/;
  * Refuses to replace files that stand where the job's own go and are somebody else's, told by how they begin. (The lock is judged by whoever takes it.)
  * @throws UsageError; JobFileError for one that cannot be read, and for what is no regular file
  */
-export function checkSidecars(output: string): void {
+export function checkSidecars(output: string, published: boolean): void {
+  if (published) {
+    checkPlace(journalPath(output), ROWS_START, 'rows of output', output);
+    checkPlace(rewritePath(journalPath(output)), ROWS_START, 'rows of output', output);
+  }
   checkPlace(recordPath(output), RECORD_START, 'the record of a Spillway job', output);
   checkPlace(rewritePath(output), ROWS_START, 'rows of output', output);
 }

@@ -5,7 +5,8 @@ import type { BadRow, Row, RowInput } from '../Row.js';
 import { promptField } from '../rows/promptField.js';
 import { NUMBERS, PROMPTS } from '../rows/rowFields.js';
 
-const KNOWN: ReadonlySet<string> = new Set(['id', ...PROMPTS, ...NUMBERS, 'stop']);
+/** The fields that are ours. */
+export const ROW_FIELDS: ReadonlySet<string> = new Set(['id', ...PROMPTS, ...NUMBERS, 'stop']);
 
 /**
  * Reads a row out of a parsed line. Checks types only; the engine checks ranges. A field that is null counts as absent, as tables
@@ -16,7 +17,7 @@ export function parseRow(value: unknown, line: number, carryFields: boolean): Ro
   if (!isObject(value)) {
     return lineWithoutRow(line, 'invalid-row', `found ${describe(value)}, expected an object with one of prompt, messages and tokens`);
   }
-  const others = carryFields ? Object.entries(value).filter(([name]) => !KNOWN.has(name)) : [];
+  const others = carryFields ? Object.entries(value).filter(([name]) => !ROW_FIELDS.has(name)) : [];
   const carry = others.length > 0 ? { carry: Object.fromEntries(others) } : {};
   let identity: Pick<BadRow, 'id' | 'duplicate'> = { id: line, duplicate: false };
   try {

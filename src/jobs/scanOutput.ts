@@ -2,6 +2,7 @@ import { createReadStream } from 'node:fs';
 import { isObject } from '../arguments/isObject.js';
 import { isWithin } from '../arguments/NumberRange.js';
 import { JobFileError } from '../errors/JobFileError.js';
+import type { RowResult } from '../Row.js';
 import { SAMPLES } from '../rows/rowFields.js';
 import { DoneRows } from './DoneRows.js';
 import { BEGIN_ANEW, fileFailure } from './fileErrors.js';
@@ -27,6 +28,7 @@ interface ScannedLine {
   readonly sample: number | undefined;
   readonly id: string | number;
   readonly failed: boolean;
+  readonly result: RowResult;
 }
 
 /**
@@ -95,7 +97,7 @@ function parseResult(text: string): ScannedLine | undefined {
   if (typeof index !== 'number' || !Number.isSafeInteger(index) || index < 0) return undefined;
   if (sample !== undefined && !isSample(sample)) return undefined;
   if (typeof finishReason !== 'string') return undefined;
-  return { id, index, sample, failed: finishReason === 'error' };
+  return { id, index, sample, failed: finishReason === 'error', result: value as unknown as RowResult };
 }
 
 function isSample(value: unknown): value is number {

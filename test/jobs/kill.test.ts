@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from '@jest/globals';
 import { transformFileSync } from '@swc/core';
+import { parse } from 'csv-parse/sync';
 import { built } from './support/built.js';
 import { byIndex, readResults, temporaryFolder, writeLines } from './support/files.js';
 
@@ -23,13 +24,44 @@ function compiledStub(): string {
   return file;
 }
 
-test(`kill -9 at ${KILLS} random moments, then one run to the end: no row lost, none doubled`, async () => {
-  const [input, output, stub] = [path('in.jsonl'), path('out.jsonl'), compiledStub()];
-  const lines = Array.from({ length: ROWS }, (_, at) => (at % 100 === 99 ? 'broken' : { id: `row-${at}`, prompt: `prompt ${at} `.repeat(at % 40) + 'end' }));
-  writeLines(input, lines);
+/** A kind of files: how rows are written as input, where results are while a run is under way, and what the output says. */
+interface Kind {
+  readonly name: string;
+  readonly journal?: string;
+  readonly write: (path: string, lines: readonly Line[]) => void | Promise<void>;
+  readonly read: (path: string, lines: readonly Line[]) => Promise<readonly Outcome[]> | readonly Outcome[];
+}
+/** A line that is no row, or a row. */
+type Line = string | { readonly id: string; readonly prompt: string };
+interface Outcome {
+  readonly id: string | number;
+  readonly text: string;
+  readonly error: string | undefined;
+}
+
+const KINDS: readonly Kind[] = [
+  {
+    name: 'rows.jsonl', write: writeLines,
+    read: (file) => byIndex(readResults(file)).map(({ id, text, error }) => ({ id, text, error: error?.code })),
+  },
+  {
+    name: 'rows.csv', journal: '.rows.jsonl',
+    write: (file, lines) => writeFileSync(file, `id,prompt\n${lines.map((line) => (typeof line === 'string' ? `${line}\n` : `"${line.id}",${line.prompt}\n`)).join('')}`),
+    read: (file, lines) => {
+      const rows = parse<Record<string, string>>(readFileSync(file), { columns: true });
+      return rows.map(({ id = '', text = '', error_code }, at) => ({ id: typeof lines[at] === 'string' ? at + 1 : id, text, error: error_code === '' ? undefined : error_code }));
+    },
+  },
+];
+
+test.each(KINDS)(`$name: kill -9 at ${KILLS} random moments, then one run to the end: no row lost, none doubled`, async ({ name, journal = '', write, read }) => {
+  const [input, out, stub] = [path(`in-${name}`), path(`out-${name}`), compiledStub()];
+  const output = `${out}${journal}`;
+  const lines: Line[] = Array.from({ length: ROWS }, (_, at) => (at % 100 === 99 ? 'broken' : { id: `row-${at}`, prompt: `prompt ${at} `.repeat(at % 40) + 'end' }));
+  await write(input, lines);
   const script = fileURLToPath(new URL('./support/killableJob.mjs', import.meta.url));
   const jobs = built('jobs/index.js');
-  const start = (order: string): ChildProcess => spawn(process.execPath, [script, jobs, stub, input, output, order], { stdio: ['ignore', 'inherit', 'inherit'] });
+  const start = (order: string): ChildProcess => spawn(process.execPath, [script, jobs, stub, input, out, order], { stdio: ['ignore', 'inherit', 'inherit'] });
   const size = (): number => (existsSync(output) ? statSync(output).size : 0);
 
   for (let kill = 0; kill < KILLS; kill += 1) {
@@ -53,12 +85,12 @@ test(`kill -9 at ${KILLS} random moments, then one run to the end: no row lost, 
 
   const [code] = (await once(start('completion'), 'exit')) as [number | null];
   expect(code).toBe(0);
-  const results = byIndex(readResults(output));
-  expect(results.map(({ index }) => index)).toEqual(Array.from({ length: ROWS }, (_, at) => at));
+  expect(byIndex(readResults(output)).map(({ index }) => index)).toEqual(Array.from({ length: ROWS }, (_, at) => at));
+  const results = await read(out, lines);
+  expect(results).toHaveLength(ROWS);
   for (const [at, line] of lines.entries()) {
-    const result = results[at];
-    if (typeof line === 'string') expect(result).toMatchObject({ id: at + 1, error: { code: 'invalid-json' } });
-    else expect(result).toMatchObject({ id: line.id, text: line.prompt.toUpperCase(), finishReason: 'stop' });
+    const expected = typeof line === 'string' ? { id: at + 1, text: '', error: expect.stringMatching(/^invalid-(json|row)$/) } : { id: line.id, text: line.prompt.toUpperCase(), error: undefined };
+    expect(results[at]).toEqual(expected);
   }
-  expect(existsSync(`${output}.lock`)).toBe(false);
+  expect(existsSync(`${out}.lock`)).toBe(false);
 }, 120_000);

@@ -148,7 +148,7 @@ describe('arguments', () => {
     ['rows.jsonl', { maxLineBytes: '1MiB' }, 'maxLineBytes: found "1MiB", expected a whole number of at least 1'],
     ['rows.jsonl', { maxLineBytes: NaN }, 'maxLineBytes: found NaN'],
     ['rows.jsonl', { maxLineBytes: 0 }, 'maxLineBytes: found 0'],
-    ['rows.jsonl', { format: 'csv' }, 'format: found "csv", expected one of jsonl, text'],
+    ['rows.jsonl', { format: 'xml' }, 'format: found "xml", expected one of auto, jsonl, text, '],
     ['rows.jsonl', { format: 'txt' }, 'format: found "txt"'],
     ['rows.jsonl', { carryFields: 1 }, 'carryFields: found 1, expected true or false'],
     ['rows.jsonl', { name: 1 }, 'name: found 1, expected a string'],

@@ -1,5 +1,5 @@
 import { InvalidArgumentError } from 'commander';
-import { isWithin, rangeWords, sizeOr, wholeRange, type NumberRange } from '../library.js';
+import { isWithin, rangeWords, sizeOr, UsageError, wholeRange, type NumberRange } from '../library.js';
 
 /** A reader of one flag's value, as commander calls it. What it throws becomes `error: option '--x' argument 'y' is invalid. …`. */
 export type FlagParser<T> = (text: string) => T;
@@ -48,4 +48,30 @@ export function path(text: string): string {
 export function stopString(text: string, before: readonly string[] | undefined): readonly string[] {
   if (text === '') throw new InvalidArgumentError('Expected a string that is not empty.');
   return [...(before ?? []), text];
+}
+
+/** A list `name=COLUMN,…`; a comma in a column's name is written twice. @param check judges it as the library does */
+export function columnNames(check: (name: string, value: unknown) => void): FlagParser<Readonly<Record<string, string>>> {
+  return (text) => {
+    const pairs = text.replaceAll(',,', '\0').split(',').map((part) => part.replaceAll('\0', ','));
+    const wrong = pairs.find((pair) => !/^[A-Za-z_]+=./s.test(pair));
+    if (wrong !== undefined) throw new InvalidArgumentError(`Found ${JSON.stringify(wrong)}, expected name=COLUMN,….`);
+    const columns = Object.fromEntries(pairs.map((pair) => [pair.slice(0, pair.indexOf('=')), pair.slice(pair.indexOf('=') + 1)]));
+    return checked(check, columns);
+  };
+}
+
+/** A value as the library judges it. */
+export function checkedText(check: (name: string, value: unknown) => void): FlagParser<string> {
+  return (text) => checked(check, text);
+}
+
+function checked<T>(check: (name: string, value: unknown) => void, value: T): T {
+  try {
+    check('it', value);
+    return value;
+  } catch (error) {
+    if (error instanceof UsageError) throw new InvalidArgumentError(`${error.message}.`);
+    throw error;
+  }
 }

@@ -1,0 +1,59 @@
+import { Option, type Command } from 'commander';
+import {
+  checkColumns, checkDelimiter, checkMaxErrors, checkResultColumns, FORMAT_NAMES, jobFormats, type FormatChoice, type JobFormats, type JobOptions, type MaxErrors,
+  type ReadRowsOptions,
+} from '../library.js';
+import { checkedText, columnNames, path } from './parsers.js';
+
+/** What a job's files are, and where rows that failed go. */
+export interface TableFlags {
+  readonly input: string;
+  readonly output: string;
+  readonly inputFormat: FormatChoice;
+  readonly outputFormat: FormatChoice;
+  readonly columns?: Readonly<Record<string, string>>;
+  readonly resultColumns?: Readonly<Record<string, string>>;
+  readonly delimiter?: string;
+  readonly errors?: string;
+  readonly maxErrors?: string;
+}
+
+export function addTableFlags(command: Command): void {
+  command.addOption(new Option('--input-format <format>', "auto: what the file's name says, then its first bytes; text: each line is a prompt").choices(FORMAT_NAMES).default('auto'));
+  command.addOption(new Option('--output-format <format>', "auto: what the file's name says").choices(FORMAT_NAMES).default('auto'));
+  command.addOption(new Option('--columns <field=column,…>', 'which columns hold prompt, id and other fields (default: those called so)').argParser(columnNames(checkColumns)));
+  command.addOption(new Option('--result-columns <name=column,…>', 'other names for columns of results: text, finish_reason, … (default: none)').argParser(columnNames(checkResultColumns)));
+  command.addOption(new Option('--delimiter <character>', 'between the values of CSV (default: what the header of the input says)').argParser(checkedText(checkDelimiter)));
+  command.addOption(new Option('--errors <file>', 'where rows that failed go (default: into the output)').argParser(path));
+  command.addOption(new Option('--max-errors <n|p%>', 'end the run when more rows fail, or a larger share (default: any may)').argParser(checkedText(checkErrors)));
+}
+
+function checkErrors(name: string, text: unknown): void {
+  checkMaxErrors(name, errorsOf(String(text)));
+}
+
+/** Digits are a count; what else there is the library judges. */
+function errorsOf(text: string): MaxErrors {
+  return /^\d+$/.test(text) ? Number(text) : (text as MaxErrors);
+}
+
+/** What a job is told of its files. */
+export function tableOptions(flags: TableFlags): Pick<JobOptions, 'inputFormat' | 'outputFormat' | 'columns' | 'resultColumns' | 'delimiter' | 'errors' | 'maxErrors'> {
+  const { inputFormat, outputFormat, columns, resultColumns, delimiter, errors, maxErrors } = flags;
+  return {
+    inputFormat, outputFormat,
+    ...(columns && { columns }), ...(resultColumns && { resultColumns }), ...(delimiter !== undefined && { delimiter }),
+    ...(errors !== undefined && { errors }), ...(maxErrors !== undefined && { maxErrors: errorsOf(maxErrors) }),
+  };
+}
+
+export function jobFormatsOf({ input, output, inputFormat, outputFormat, errors }: TableFlags): Promise<JobFormats> {
+  return jobFormats({
+    input: input === '-' ? [] : input, output: output === '-' ? process.stdout : output, inputFormat, outputFormat, ...(errors !== undefined && { errors }),
+  });
+}
+
+/** How an input is read by itself. */
+export function readOptions({ inputFormat, columns, delimiter }: TableFlags): ReadRowsOptions {
+  return { format: inputFormat, ...(columns && { columns }), ...(delimiter !== undefined && { delimiter }) };
+}

@@ -1,0 +1,31 @@
+import { checkObject } from '../arguments/checkObject.js';
+import { checkText } from '../arguments/checks.js';
+import { found } from '../arguments/found.js';
+import { UsageError } from '../errors/UsageError.js';
+import { RESULT_COLUMNS } from './formats/resultColumns.js';
+import { ROW_FIELDS } from './parseRow.js';
+
+/** @throws UsageError unless it says of fields of a row which columns hold them */
+export function checkColumns(name: string, value: unknown): void {
+  checkNames(name, value, [...ROW_FIELDS]);
+}
+
+/** @throws UsageError unless it gives result columns other names */
+export function checkResultColumns(name: string, value: unknown): void {
+  checkNames(name, value, RESULT_COLUMNS);
+}
+
+function checkNames(name: string, value: unknown, known: readonly string[]): void {
+  checkObject(name, value, known);
+  for (const [member, column] of Object.entries(value)) {
+    checkText(`${name}.${member}`, column, 'the name of a column');
+    if (column === '') throw new UsageError(`${name}.${member}: found ${found(column)}, expected the name of a column`);
+  }
+}
+
+/** @throws UsageError unless it can stand between the values of a table */
+export function checkDelimiter(name: string, value: unknown): void {
+  checkText(name, value, 'one character');
+  if (/^[^"\r\n]$/u.test(value)) return;
+  throw new UsageError(`${name}: found ${found(value)}, expected one character that is no quote and no line break`);
+}

@@ -1,0 +1,65 @@
+import type { RowInput, RowResult } from '../../Row.js';
+import type { Table } from './Table.js';
+
+/** Where a format reads. */
+export interface RowSource {
+  /** What errors call it. */
+  readonly name: string;
+  /** Its path, where it is a regular file, so that any part of it can be read. */
+  readonly path?: string;
+  /** Its bytes in order, decompressed. The next chunk may overwrite the one before. */
+  bytes(): AsyncIterable<Uint8Array | string>;
+  /** For who reads by `path`: looks whether the file is still what it was. @throws JobFileError */
+  check?(): Promise<void>;
+}
+
+export interface ReadOptions {
+  /** Fields of a row by the columns that hold them, where they are called otherwise. */
+  readonly columns?: Readonly<Record<string, string>>;
+  /** Keep what is not ours (of a table: all columns) as the row's `carry`. */
+  readonly carryFields: boolean;
+  /** Of CSV; default: what the header says. */
+  readonly delimiter?: string;
+  /** A longer line or record is not held. */
+  readonly maxLineBytes: number;
+  /** Called before the first row where the rows have columns in common. */
+  readonly onTable?: (table: Table) => void;
+}
+
+/** A result with what its row of the input had beside the prompt. */
+export interface FinishedRow {
+  readonly result: RowResult;
+  readonly carry: Readonly<Record<string, unknown>> | undefined;
+}
+
+export interface WriteOptions {
+  /** What the input's rows have in common: asked once the first result, or the end, is there. */
+  readonly table: () => Table | undefined;
+  /** Names of result columns that differ from ours. */
+  readonly resultColumns: Readonly<Record<string, string>>;
+  /** What results may have beside the usual: `sample`, `logprobs`. */
+  readonly parts: readonly string[];
+  readonly delimiter?: string;
+  /** What errors call the output. */
+  readonly name: string;
+}
+
+/** A kind of file with rows: how they are read, and how results are written. One file a format; `rowFormats` lists them. */
+export interface RowFormat {
+  readonly name: string;
+  /** How files of it are called at the end, without the dot. */
+  readonly extensions: readonly string[];
+  /** Whether rows can be read from nothing but a regular file. */
+  readonly needsFile?: boolean;
+  /** Whether its files carry the columns of the input, as tables do. */
+  readonly carries?: boolean;
+  /**
+   * The rows, one at a time, in bounded memory. What is no row becomes a `BadRow`.
+   * @throws JobFileError for a file that cannot be gone on with
+   */
+  rows(source: RowSource, options: ReadOptions): AsyncGenerator<RowInput, void, undefined>;
+  /** How many rows there are, where that takes less than reading them. */
+  count?(source: RowSource): Promise<number>;
+  /** The bytes of a file of these results, piece by piece. */
+  encode(results: AsyncIterable<FinishedRow>, options: WriteOptions): AsyncIterable<string | Uint8Array>;
+}

@@ -1,0 +1,112 @@
+import { Readable } from 'node:stream';
+import { CsvError, parse } from 'csv-parse';
+import { stringify } from 'csv-stringify/sync';
+import { JobFileError } from '../../errors/JobFileError.js';
+import type { RowInput } from '../../Row.js';
+import { csvDialect } from './csvDialect.js';
+import { resultColumns } from './resultColumns.js';
+import type { FinishedRow, ReadOptions, RowFormat, RowSource, WriteOptions } from './RowFormat.js';
+import type { CsvDialect } from './Table.js';
+import { checkColumns, fieldsOfTable, tableRow } from './tableRow.js';
+import { utf8Text } from './utf8Text.js';
+
+/** A record as it stands in the file, without its end, so that it can be written again as it was; kept with the columns that it came to. */
+const RECORD = Symbol('record');
+interface Carry extends Readonly<Record<string, unknown>> {
+  readonly [RECORD]?: { readonly raw: string; readonly delimiter: string };
+}
+
+interface CsvRecord {
+  readonly record: readonly string[];
+  readonly raw: string;
+}
+
+/** Values with commas, or with whatever else the header says, between them. RFC 4180, and what spreadsheets make of it. */
+export const csv: RowFormat = separatedValues('csv', ['csv']);
+
+/** Values with tabs between them. */
+export const tsv: RowFormat = separatedValues('tsv', ['tsv', 'tab'], '\t');
+
+function separatedValues(name: string, extensions: readonly string[], ownDelimiter?: string): RowFormat {
+  return {
+    name, extensions, carries: true,
+    rows: (source, options) => rowsOf(source, { ...options, ...(ownDelimiter !== undefined && { delimiter: ownDelimiter }) }),
+    encode: (results, options) => encode(results, options, (origin) => options.delimiter ?? ownDelimiter ?? origin ?? ','),
+  };
+}
+
+async function* rowsOf(source: RowSource, options: ReadOptions): AsyncGenerator<RowInput, void, undefined> {
+  const { dialect, text } = await csvDialect(utf8Text(source), options.delimiter);
+  let header: readonly string[] | undefined;
+  let fields: ReturnType<typeof fieldsOfTable> = [];
+  let number = 0;
+  for await (const { record, raw } of recordsOf(text, dialect, source.name, options.maxLineBytes)) {
+    if (header === undefined) {
+      header = record;
+      fields = fieldsOfTable(source.name, header, options.columns);
+      options.onTable?.({ columns: header, dialect });
+    } else {
+      number += 1;
+      const carry = Object.fromEntries(header.map((column, at) => [column, record[at] ?? '']));
+      if (record.length === header.length) {
+        if (options.carryFields) Object.defineProperty(carry, RECORD, { value: { raw: raw.replace(/^[\r\n]+|[\r\n]+$/g, ''), delimiter: dialect.delimiter } });
+        const { carry: kept, ...row } = tableRow(carry, fields, number);
+        yield options.carryFields && kept !== undefined ? { ...row, carry: kept } : row;
+      } else {
+        const message = `row ${number}: found ${record.length} values, expected ${header.length}, as the header has columns`;
+        yield { id: number, duplicate: false, error: { code: 'invalid-row', message }, ...(options.carryFields && { carry }) };
+      }
+    }
+  }
+  if (header === undefined) throw new JobFileError(source.name, 'found no header, expected a first line with the names of the columns');
+}
+
+async function* recordsOf(text: AsyncIterable<string>, { delimiter }: CsvDialect, name: string, maxRecordBytes: number): AsyncGenerator<CsvRecord, void, undefined> {
+  const source = Readable.from(text);
+  const parser = parse({
+    delimiter, record_delimiter: ['\r\n', '\n', '\r'], relax_quotes: true, relax_column_count: true, skip_empty_lines: true, raw: true,
+    max_record_size: maxRecordBytes,
+  });
+  source.on('error', (error) => parser.destroy(error));
+  source.pipe(parser);
+  try {
+    for await (const record of parser as AsyncIterable<CsvRecord>) yield record;
+  } catch (error) {
+    if (!(error instanceof CsvError)) throw error;
+    throw new JobFileError(name, `cannot be read as CSV: ${error.message}`, { cause: error });
+  } finally {
+    source.destroy();
+  }
+}
+
+async function* encode(results: AsyncIterable<FinishedRow>, options: WriteOptions, delimiterOf: (origin: string | undefined) => string): AsyncGenerator<string, void, undefined> {
+  let write: ((row: FinishedRow) => string) | undefined;
+  const begin = (first: FinishedRow | undefined): string => {
+    const table = options.table();
+    const carried = table?.columns ?? Object.keys(first?.carry ?? {});
+    const known = new Set(carried);
+    const columns = resultColumns(carried, options);
+    const delimiter = delimiterOf(table?.dialect?.delimiter);
+    const format = { delimiter, record_delimiter: table?.dialect?.lineEnd ?? '\n', quoted_match: /[\r\n]/ };
+    write = ({ result, carry = {} }) => {
+      const values = columns.map(({ value }) => value(result));
+      const record = (carry as Carry)[RECORD];
+      if (record?.delimiter === delimiter) return `${record.raw}${delimiter}${stringify([values], format)}`;
+      checkColumns(options.name, known, carry);
+      return stringify([[...carried.map((column) => cell(carry[column])), ...values]], format);
+    };
+    return (table?.dialect?.byteOrderMark === true ? '\ufeff' : '') + stringify([[...carried, ...columns.map(({ name }) => name)]], format);
+  };
+  for await (const row of results) {
+    if (write === undefined) yield begin(row);
+    yield write?.(row) ?? '';
+  }
+  if (write === undefined) yield begin(undefined);
+}
+
+/** A value as text: what is no text, number or truth value as JSON writes it. */
+function cell(value: unknown): string | undefined {
+  if (value === undefined || value === null) return undefined;
+  if (typeof value === 'object' && !(value instanceof Date)) return JSON.stringify(value, (_, part: unknown) => (typeof part === 'bigint' ? String(part) : part));
+  return value instanceof Date ? value.toISOString() : String(value);
+}

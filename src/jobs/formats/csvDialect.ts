@@ -1,0 +1,55 @@
+import type { CsvDialect } from './Table.js';
+
+/** A header is shorter than this. */
+const HEADER_CHARACTERS = 2 ** 20;
+const DELIMITERS = [',', ';', '\t', '|'];
+
+/**
+ * How a file of separated values is written, by its header: the delimiter is whichever of the usual ones stands there most often, outside of quotes.
+ * @returns the dialect, and the text again
+ */
+export async function csvDialect(
+  text: AsyncIterable<string>, delimiter: string | undefined,
+): Promise<{ readonly dialect: CsvDialect; readonly text: AsyncIterable<string> }> {
+  const iterator = text[Symbol.asyncIterator]();
+  let start = '';
+  let whole = false;
+  while (!whole && start.length < HEADER_CHARACTERS && headerEnd(start) === undefined) {
+    const step = await iterator.next();
+    whole = step.done === true;
+    if (step.done !== true) start += step.value;
+  }
+  const byteOrderMark = start.startsWith('\ufeff');
+  const end = headerEnd(start) ?? start.length;
+  const header = start.slice(byteOrderMark ? 1 : 0, end);
+  const dialect = { delimiter: delimiter ?? likeliest(header), lineEnd: start.startsWith('\r\n', end) ? '\r\n' : '\n', byteOrderMark };
+  async function* again(): AsyncGenerator<string, void, undefined> {
+    yield start.slice(byteOrderMark ? 1 : 0);
+    for (let step = whole ? undefined : await iterator.next(); step !== undefined && step.done !== true; step = await iterator.next()) yield step.value;
+  }
+  return { dialect, text: again() };
+}
+
+/** Where the first line ends that holds something; undefined if it goes on. */
+function headerEnd(start: string): number | undefined {
+  const from = start.search(/[^\ufeff\r\n]/);
+  let quoted = false;
+  for (let at = Math.max(from, 0); from >= 0 && at < start.length; at += 1) {
+    const character = start[at];
+    if (character === '"') quoted = !quoted;
+    // A carriage return at the very end may be half of a line's end.
+    else if (!quoted && (character === '\n' || (character === '\r' && at + 1 < start.length))) return at;
+  }
+  return undefined;
+}
+
+function likeliest(header: string): string {
+  const counts = new Map(DELIMITERS.map((delimiter) => [delimiter, 0]));
+  let quoted = false;
+  for (const character of header) {
+    if (character === '"') quoted = !quoted;
+    const count = counts.get(character);
+    if (!quoted && count !== undefined) counts.set(character, count + 1);
+  }
+  return DELIMITERS.reduce((best, delimiter) => ((counts.get(delimiter) ?? 0) > (counts.get(best) ?? 0) ? delimiter : best));
+}

@@ -1,0 +1,41 @@
+import { found } from '../../arguments/found.js';
+import { UsageError } from '../../errors/UsageError.js';
+import type { RowResult } from '../../Row.js';
+import type { WriteOptions } from './RowFormat.js';
+
+/** A column of a table of results. */
+export interface ResultColumn {
+  readonly name: string;
+  readonly type: 'text' | 'count';
+  readonly value: (result: RowResult) => string | number | undefined;
+}
+
+const COLUMNS: readonly (ResultColumn & { /** Only where results have it. */ readonly part?: string })[] = [
+  { name: 'id', part: 'id', type: 'text', value: ({ id }) => String(id) },
+  { name: 'sample', part: 'sample', type: 'count', value: ({ sample }) => sample },
+  { name: 'text', type: 'text', value: ({ text, error }) => (error === undefined || text !== '' ? text : undefined) },
+  { name: 'finish_reason', type: 'text', value: ({ finishReason }) => finishReason },
+  { name: 'error_code', type: 'text', value: ({ error }) => error?.code },
+  { name: 'error_message', type: 'text', value: ({ error }) => error?.message },
+  { name: 'prompt_tokens', type: 'count', value: ({ usage }) => usage.promptTokens },
+  { name: 'completion_tokens', type: 'count', value: ({ usage }) => usage.completionTokens },
+  { name: 'logprobs', part: 'logprobs', type: 'text', value: ({ logprobs }) => logprobs && JSON.stringify(logprobs) },
+];
+
+/** What a result column can be renamed from. */
+export const RESULT_COLUMNS: readonly string[] = COLUMNS.map(({ name }) => name);
+
+/**
+ * The columns of results, beside those that are carried.
+ * @throws UsageError for a name that stands twice
+ */
+export function resultColumns(carried: readonly string[], { resultColumns: names, parts, name: output }: WriteOptions): readonly ResultColumn[] {
+  const chosen = COLUMNS.filter(({ part }) => part === undefined || parts.includes(part))
+    .map((column) => ({ ...column, name: names[column.name] ?? column.name, was: column.name }));
+  const all = [...carried, ...chosen.map(({ name }) => name)];
+  const twice = chosen.find(({ name }) => all.indexOf(name) !== all.lastIndexOf(name));
+  if (twice !== undefined) {
+    throw new UsageError(`${output}: found two columns ${found(twice.name)}, expected each name once; --result-columns ${twice.was}=NAME gives the results another`);
+  }
+  return chosen;
+}

@@ -1,0 +1,36 @@
+import { found } from '../../arguments/found.js';
+import { membersOf } from '../../arguments/membersOf.js';
+import { UsageError } from '../../errors/UsageError.js';
+import { csv, tsv } from './csv.js';
+import { jsonl } from './jsonl.js';
+import type { RowFormat } from './RowFormat.js';
+import { text } from './text.js';
+
+/** The formats that there are. */
+export const ROW_FORMATS = [jsonl, text, csv, tsv] as const;
+
+/** What `--input-format` and `--output-format` take: `auto` goes by a file's name, then by its first bytes. */
+export const FORMAT_NAMES = ['auto', 'jsonl', 'text', 'csv', 'tsv'] as const;
+
+/** A format by name, or one of the caller's own. */
+export type FormatChoice = (typeof FORMAT_NAMES)[number] | RowFormat;
+
+/** The format that is chosen; undefined for `auto`. */
+export function chosenFormat(choice: FormatChoice = 'auto'): RowFormat | undefined {
+  return typeof choice === 'string' ? ROW_FORMATS.find(({ name }) => name === choice) : choice;
+}
+
+/** The format of files that are called so. @param name without what says how the file is compressed */
+export function formatOfName(name: string): RowFormat | undefined {
+  const ending = /\.([^./\\]+)$/.exec(name)?.[1]?.toLowerCase();
+  return ending === undefined ? undefined : ROW_FORMATS.find(({ extensions }) => extensions.includes(ending));
+}
+
+/** @throws UsageError unless it is the name of a format, or a format */
+export function checkFormat(name: string, value: unknown): void {
+  const names: readonly unknown[] = FORMAT_NAMES;
+  if (names.includes(value)) return;
+  const { rows, encode, name: own } = membersOf(value);
+  if (typeof rows === 'function' && typeof encode === 'function' && typeof own === 'string') return;
+  throw new UsageError(`${name}: found ${found(value)}, expected one of ${FORMAT_NAMES.join(', ')}, or a RowFormat`);
+}
