@@ -11,6 +11,8 @@ import { unchangedBytes } from './unchangedBytes.js';
  */
 export async function* bytesOf(path: string, signal?: AbortSignal): AsyncGenerator<Buffer, void, undefined> {
   const stream = await openReadable(path);
+  // Whoever iterates hears of a failure; until somebody does, one would be nobody's.
+  stream.on('error', () => undefined);
   try {
     yield* unchangedBytes((signal === undefined ? stream : addAbortSignal(signal, stream)) as AsyncIterable<Buffer>, path, path);
   } catch (error) {
