@@ -21,6 +21,15 @@ void storeRun(const GpuPass& pass, const AttentionTables& tables, size_t first, 
   cuda::storeTokens(pass.link->stream(), pass.layout(), tables.tokens + first, count, pass.activations.keys + first * width, pass.activations.values + first * width, width);
 }
 
+// Pages on the device that go on from what another row has computed begin as copies of that one's.
+void beginPages(const GpuPass& pass, size_t layer) {
+  for (const BatchRange& range : pass.batch.ranges) {
+    if (!pass.pages.holds(range.copyFrom)) continue;
+    const uint8_t* from = pass.pages.page(layer, range.copyFrom);
+    cuda::check(cudaMemcpyAsync(pass.pages.page(layer, range.copyTo), from, pass.pages.pageBytes, cudaMemcpyDeviceToDevice, pass.link->stream()), "cudaMemcpyAsync");
+  }
+}
+
 // To those pages that are on the device for good.
 void storeKeys(const GpuPass& pass, const AttentionTables& tables) {
   const Batch& batch = pass.batch;
@@ -182,8 +191,12 @@ void attendLayer(const GpuPass& pass, size_t layer) {
       for (const AttendingRun* run = runs.begin(kind); run != runs.end(kind); run++) body(*run);
     };
     const bool hosted = runs.size(Attending::Split) + runs.size(Attending::SparselySplit) + runs.size(Attending::OnHost) + runs.size(Attending::Lent) != 0;
-    if (hosted) host.fetch();
+    if (hosted) {
+      host.beginPages();
+      host.fetch();
+    }
     // From here on the device works, while the processor does its part.
+    if (pass.batch.copies) beginPages(pass, layer);
     storeKeys(pass, tables);
     if (tables.groupCount != 0) {
       cuda::check(cudaMemcpyAsync(copied, pass.activations.queries, elements * sizeof(float), cudaMemcpyDeviceToDevice, stream), "cudaMemcpyAsync");
