@@ -91,10 +91,13 @@ void takeCopies(Batch& batch, const std::vector<int32_t>& copies, const BatchBou
     };
     if (copies[c] < 0 || static_cast<size_t>(copies[c]) >= batch.ranges.size()) refuseCopy("range", copies[c], "one of the batch's " + std::to_string(batch.ranges.size()));
     BatchRange& range = batch.ranges[static_cast<size_t>(copies[c])];
-    const int32_t page = copies[c + 1], entry = batch.pages[range.firstPage + range.firstPosition / bounds.pageTokens], written = entry < 0 ? range.tail : entry;
+    const int32_t page = copies[c + 1], entry = batch.pages[range.firstPage + range.firstPosition / bounds.pageTokens],
+                  written = entry < 0 ? range.tail : entry;
     const auto onDevice = [&](int32_t p) { return static_cast<uint32_t>(p) >= bounds.pages - bounds.devicePages; };
     if (page < 0 || static_cast<uint32_t>(page) >= bounds.pages || page == written) refuseCopy("page", page, "another page than the range's own, under " + std::to_string(bounds.pages));
-    if (onDevice(page) != onDevice(written)) refuseCopy("page", page, onDevice(written) ? "one on the device, where the range's own is" : "one in memory, where the range's own is");
+    if (onDevice(page) != onDevice(written))
+      refuseCopy("page", page,
+                 onDevice(written) ? "one on the device, where the range's own is" : "one in memory, where the range's own is");
     if (range.firstPosition % bounds.pageTokens == 0) refuseCopy("range", copies[c], "one that begins within a page");
     if (range.copyFrom >= 0) refuseCopy("range", copies[c], "each range once");
     range.copyFrom = page;
@@ -114,7 +117,8 @@ void orderByPages(Batch& batch) {
   if (!shared) return;
   const auto begin = [&](uint32_t r) { return batch.pages.begin() + batch.ranges[r].firstPage; };
   const auto end = [&](uint32_t r) { return begin(r) + batch.ranges[r].pageCount; };
-  std::stable_sort(batch.alike.begin(), batch.alike.end(), [&](uint32_t a, uint32_t b) { return std::lexicographical_compare(begin(a), end(a), begin(b), end(b)); });
+  std::stable_sort(batch.alike.begin(), batch.alike.end(),
+                   [&](uint32_t a, uint32_t b) { return std::lexicographical_compare(begin(a), end(a), begin(b), end(b)); });
   for (size_t i = 1; i < batch.alike.size(); i++) {
     const uint32_t before = batch.alike[i - 1], own = batch.alike[i];
     batch.inCommon[i] = static_cast<uint32_t>(std::mismatch(begin(before), end(before), begin(own), end(own)).first - begin(before));
@@ -170,7 +174,9 @@ std::shared_ptr<Batch> makeBatch(const std::vector<int32_t>& rows, const std::ve
                                                    std::to_string(bounds.pageTokens) + " a page");
     }
     reached += (range.firstPosition + range.tokens - 1) / bounds.pageTokens + 1;
-    if (reached > bounds.mostPages) refuse(r, "page count", static_cast<int64_t>(reached), "at most " + std::to_string(bounds.mostPages) + " in the tables of the whole batch");
+    if (reached > bounds.mostPages)
+      refuse(r, "page count", static_cast<int64_t>(reached),
+             "at most " + std::to_string(bounds.mostPages) + " in the tables of the whole batch");
     tokens += range.tokens;
     if (tokens > bounds.limits.tokensPerSquare) {
       refuse(r, "tokens", static_cast<int64_t>(tokens), "at most " + std::to_string(bounds.limits.tokensPerSquare) + " in the whole batch");

@@ -15,7 +15,8 @@ void attendLayer(const Pass& pass, size_t layer) {
   if (batch.spilled) {
     copyPages(pass, layer);
     placePages(pass, layer);
-  } else for (size_t i = 0; i < batch.pages.size(); i++) batch.pagePointers[i] = pass.cache.page(layer, static_cast<size_t>(batch.pages[i]));
+  } else
+    for (size_t i = 0; i < batch.pages.size(); i++) batch.pagePointers[i] = pass.cache.page(layer, static_cast<size_t>(batch.pages[i]));
   for (size_t r = 0; r < batch.ranges.size(); r++) {
     const BatchRange& range = batch.ranges[batch.alike[r]];
     float* queries = pass.activations.queries + size_t(range.firstToken) * spec.queryWidth();

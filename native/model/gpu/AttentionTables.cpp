@@ -109,14 +109,17 @@ class Writer {
     const BatchRange& range = pass_.batch.ranges[pass_.batch.tokens[run.firstToken].range];
     if (halved_.count == 0) return {&range, 0, 0, entry_};
     const uint32_t pageTokens = pass_.layout().pageTokens;
-    return {&range, firstSeenKey(pass_, run, pass_.spec.layerSpecs[layer_].window) / pageTokens, pagesUpTo(lastPosition(run), pageTokens), entry_};
+    return {&range, firstSeenKey(pass_, run, pass_.spec.layerSpecs[layer_].window) / pageTokens, pagesUpTo(lastPosition(run), pageTokens),
+            entry_};
   }
   // Of a run's pages, from the first, those that the one before it has made halves of, too.
   uint32_t inCommon(const Halved& before, const Halved& own) const {
     const std::vector<int32_t>& pages = pass_.batch.pages;
     const uint32_t most = std::min(before.pages, own.pages);
     uint32_t common = 0;
-    while (common < most && pages[before.range->firstPage + common] == pages[own.range->firstPage + common] && (common < own.firstPage || common >= before.firstPage)) common++;
+    while (common < most && pages[before.range->firstPage + common] == pages[own.range->firstPage + common] &&
+           (common < own.firstPage || common >= before.firstPage))
+      common++;
     return common;
   }
   // The run's pages become halves: those in common with the run before have its places, the others places of their own, from `place` on.

@@ -66,7 +66,8 @@ void HostAttention::attendRows(size_t rows) const {
 
 // The same pass as the processor knows it.
 Pass HostAttention::passHere(Activations& activations) const {
-  return {pass_.spec, pass_.weights, pass_.hostPages, pass_.compute, pass_.batch, activations, pass_.host, false, pass_.keepKeys, nullptr, pass_.staged, pass_.stagedBytes};
+  return {pass_.spec, pass_.weights, pass_.hostPages, pass_.compute, pass_.batch,  activations,
+          pass_.host, false,         pass_.keepKeys,  nullptr,       pass_.staged, pass_.stagedBytes};
 }
 
 void HostAttention::beginPages() const {

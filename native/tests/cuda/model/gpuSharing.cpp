@@ -1,4 +1,5 @@
-// Rows that begin alike on a device: pages in several tables, pages that begin as copies, and attention to what rows have in common. Bits are those of rows alone.
+// Rows that begin alike on a device: pages in several tables, pages that begin as copies, and attention to what rows have in common. Bits
+// are those of rows alone.
 #include "../../spillFixture.h"
 #include "gpuFixture.h"
 
@@ -58,8 +59,10 @@ std::vector<float> scoreAlone(const RuntimeOptions& options, const Sharer& share
   return {scores.begin() + sharer.shared, scores.end()};
 }
 
-// All of them, `chunk` tokens of a prompt at a time: pages in common are in all tables, and the one that the common tokens end in begins as a copy.
-void scoreTogether(TinyRuntime& tiny, std::vector<Sharer>& sharers, const std::vector<int32_t>& donorPages, uint32_t onDevice, uint32_t chunk) {
+// All of them, `chunk` tokens of a prompt at a time: pages in common are in all tables, and the one that the common tokens end in begins as
+// a copy.
+void scoreTogether(TinyRuntime& tiny, std::vector<Sharer>& sharers, const std::vector<int32_t>& donorPages, uint32_t onDevice,
+                   uint32_t chunk) {
   const auto left = [](const Sharer& sharer) { return uint32_t(sharer.text.size()) - sharer.next; };
   for (Sharer& sharer : sharers) {
     sharer.row = createRow(tiny, sharer.text, sharer.promptTokens);
@@ -69,11 +72,13 @@ void scoreTogether(TinyRuntime& tiny, std::vector<Sharer>& sharers, const std::v
     std::vector<Range> ranges;
     uint32_t room = 64;
     for (Sharer& sharer : sharers) {
-      const uint32_t prompt = sharer.promptTokens > sharer.next ? sharer.promptTokens - sharer.next : 1, tokens = std::min({prompt, left(sharer), chunk, room});
+      const uint32_t prompt = sharer.promptTokens > sharer.next ? sharer.promptTokens - sharer.next : 1,
+                     tokens = std::min({prompt, left(sharer), chunk, room});
       if (tokens == 0) continue;
       const size_t page = sharer.next / 16;
       const bool copies = sharer.next == sharer.shared && sharer.shared % 16 != 0;
-      ranges.push_back({sharer.row, sharer.next, tokens, HeadMode::Score, table(sharer.pages, onDevice), copies ? table(donorPages, onDevice)[page] : -1});
+      ranges.push_back({sharer.row, sharer.next, tokens, HeadMode::Score, table(sharer.pages, onDevice),
+                        copies ? table(donorPages, onDevice)[page] : -1});
       sharer.next += tokens;
       room -= tokens;
     }
@@ -82,7 +87,8 @@ void scoreTogether(TinyRuntime& tiny, std::vector<Sharer>& sharers, const std::v
     for (size_t s = 0; s < head->scored.size(); s += 3) {
       const auto count = size_t(head->scored[s + 2]);
       for (Sharer& sharer : sharers) {
-        if (int32_t(sharer.row) == head->scored[s]) sharer.scores.insert(sharer.scores.end(), head->scores.begin() + long(at), head->scores.begin() + long(at + count));
+        if (int32_t(sharer.row) == head->scored[s])
+          sharer.scores.insert(sharer.scores.end(), head->scores.begin() + long(at), head->scores.begin() + long(at + count));
       }
       at += count;
     }
@@ -90,7 +96,8 @@ void scoreTogether(TinyRuntime& tiny, std::vector<Sharer>& sharers, const std::v
 }
 
 // Rows that go on from `text` after so many tokens, in different prompts and answers.
-std::vector<Sharer> sharersOf(const std::vector<int32_t>& text, const std::vector<int32_t>& donorPages, const std::vector<uint32_t>& shares, uint32_t vocabulary) {
+std::vector<Sharer> sharersOf(const std::vector<int32_t>& text, const std::vector<int32_t>& donorPages, const std::vector<uint32_t>& shares,
+                              uint32_t vocabulary) {
   std::vector<Sharer> sharers;
   int32_t nextPage = 40;
   for (const uint32_t shared : shares) {
@@ -104,7 +111,8 @@ std::vector<Sharer> sharersOf(const std::vector<int32_t>& text, const std::vecto
   return sharers;
 }
 
-void checkSharing(const RuntimeOptions& options, const std::vector<uint32_t>& shares, uint32_t onDevice, uint32_t chunk, const std::string& what) {
+void checkSharing(const RuntimeOptions& options, const std::vector<uint32_t>& shares, uint32_t onDevice, uint32_t chunk,
+                  const std::string& what) {
   const std::vector<int32_t> text = randomTokens(*std::max_element(shares.begin(), shares.end()) + 3, options.decoder.vocabularySize, 9);
   const std::vector<int32_t> donorPages = numbers(0, text.size() / 16 + 1);
   std::vector<Sharer> sharers = sharersOf(text, donorPages, shares, options.decoder.vocabularySize);
@@ -114,7 +122,8 @@ void checkSharing(const RuntimeOptions& options, const std::vector<uint32_t>& sh
     tiny.pass({{donor, first, std::min(50u, uint32_t(text.size()) - first), HeadMode::None, table(donorPages, onDevice)}});
   scoreTogether(tiny, sharers, donorPages, onDevice, chunk);
   for (const Sharer& sharer : sharers)
-    expectSameBits(sharer.scores, scoreAlone(options, sharer, onDevice), what + ", " + std::to_string(sharer.shared) + " shared tokens, " + std::to_string(onDevice) + " pages on the device");
+    expectSameBits(sharer.scores, scoreAlone(options, sharer, onDevice),
+                   what + ", " + std::to_string(sharer.shared) + " shared tokens, " + std::to_string(onDevice) + " pages on the device");
 }
 
 struct SharingCase {
@@ -144,7 +153,8 @@ class GpuSharing : public testing::TestWithParam<SharingCase> {
 
 TEST_P(GpuSharing, PagesInCommonAndCopiesChangeNoBit) {
   const TinyModel model(spec(96));
-  for (const uint32_t onDevice : {0u, 1u, 2u, 6u}) checkSharing(optionsOf(model), {21, 35, 16}, onDevice, onDevice == 2 ? 7 : 40, GetParam().name);
+  for (const uint32_t onDevice : {0u, 1u, 2u, 6u})
+    checkSharing(optionsOf(model), {21, 35, 16}, onDevice, onDevice == 2 ? 7 : 40, GetParam().name);
 }
 
 // Enough in common for tokens to be looked at together: whole parts, and what is behind.
@@ -154,8 +164,9 @@ TEST_P(GpuSharing, KeysInCommonAreMetTogetherWithTheSameBits) {
 }
 
 const SharingCase kCases[] = {
-    {"Halves", CacheType::F16, Precision::Default, 0, 1}, {"Floats", CacheType::F32, Precision::Float32, 0, 1},     {"Windowed", CacheType::F16, Precision::Default, 21, 1},
-    {"Q8", CacheType::Q8, Precision::Default, 0, 1},      {"Q4Windowed", CacheType::Q4, Precision::Default, 21, 1}, {"Sparse", CacheType::F16, Precision::Default, 0, 0.2f},
+    {"Halves", CacheType::F16, Precision::Default, 0, 1},     {"Floats", CacheType::F32, Precision::Float32, 0, 1},
+    {"Windowed", CacheType::F16, Precision::Default, 21, 1},  {"Q8", CacheType::Q8, Precision::Default, 0, 1},
+    {"Q4Windowed", CacheType::Q4, Precision::Default, 21, 1}, {"Sparse", CacheType::F16, Precision::Default, 0, 0.2f},
     {"SparseQ4", CacheType::Q4, Precision::Default, 0, 0.3f},
 };
 INSTANTIATE_TEST_SUITE_P(Caches, GpuSharing, testing::ValuesIn(kCases), [](const auto& info) { return std::string(info.param.name); });
@@ -164,7 +175,9 @@ TEST(GpuSharingRules, CopiesGoFromTierToTheSameTier) {
   const TinyModel model(smallSpec());
   TinyRuntime tiny(onBoth(model.options()));
   const auto row = int32_t(tiny.runtime.createRow(rowOptions(randomTokens(40, 67, 1), 40)));
-  const auto batchOf = [&](const std::vector<int32_t>& pages, int32_t from) { tiny.runtime.createBatch({row, 18, 3, 0, 0, int32_t(pages.size()), -1}, pages, {0, from}); };
+  const auto batchOf = [&](const std::vector<int32_t>& pages, int32_t from) {
+    tiny.runtime.createBatch({row, 18, 3, 0, 0, int32_t(pages.size()), -1}, pages, {0, from});
+  };
   batchOf({130, 131}, 140);
   batchOf({130, 3}, 5);
   expectRefused([&] { batchOf({130, 131}, 5); }, "copies[0] page: found 5, expected one on the device, where the range's own is");
