@@ -72,10 +72,13 @@ describe('on a GPU', () => {
 
   const half = { gpu: 0.5, cpu: 0.5, disk: 0 };
 
-  test.each([['all of the cache there', there], ['half of it in memory', half]])('a prefix is computed once and kept once: %s', async (_, cache) => {
+  // The processor attends to what is in memory for each row anew.
+  const cases = [['all of the cache there', there, 2.5], ['half of it in memory', half, 1.4]] as const;
+
+  test.each(cases)('a prefix is computed once and kept once: %s', async (_, cache, times) => {
     const request = { ...shared, hardware };
     const [one, each] = [predict(request, { ...policy, cache }), predict({ ...apart, hardware }, { ...policy, cache })];
-    expect(one.wallSeconds).toBeLessThan(each.wallSeconds / 2);
+    expect(one.wallSeconds).toBeLessThan(each.wallSeconds / times);
     expect(one.memoryBytes.gpu).toBeLessThan(each.memoryBytes.gpu);
     const { seconds } = await simulatePlan(request, { ...policy, cache });
     expect(one.wallSeconds / seconds).toBeGreaterThan(0.8);
