@@ -88,7 +88,7 @@ export async function simulatePlan(request: PlanRequest, given: Policy, options:
   const { gpu: gpuShare, disk: diskShare } = policy.cache;
   const per = placePages(sizes.rowPages * PAGE_TOKENS, { pageTokens: PAGE_TOKENS, gpuShare, diskShare, mostDiskPages: Infinity });
   const { cachePages = Infinity } = workload;
-  const sharePrefixes = sharedPrefixTokens > 0 && computeTier === 'cpu';
+  const sharePrefixes = sharedPrefixTokens > 0 && (computeTier === 'cpu' || diskShare === 0);
   const all = pagesOfRows(per, held, sharePrefixes ? sizes.sharedPages : 0);
   const pool = new PagePool(Math.min(all.memory, cachePages), PAGE_TOKENS, { pages: all.disk, share: diskShare, mostPerRow: Infinity }, { pages: all.gpu, share: gpuShare });
   const recorder = new RunRecorder({

@@ -31,6 +31,7 @@ Napi::Function NativeRuntime::define(Napi::Env env) {
                          InstanceAccessor<&NativeRuntime::bytes>("bytes"),
                          InstanceAccessor<&NativeRuntime::instructionSet>("instructionSet"),
                          InstanceAccessor<&NativeRuntime::gpuProducts>("gpuProducts"),
+                         InstanceAccessor<&NativeRuntime::longPromptTokens>("longPromptTokens"),
                          InstanceAccessor<&NativeRuntime::moved>("moved"),
                          InstanceMethod<&NativeRuntime::load>("load"),
                          InstanceMethod<&NativeRuntime::onCompleted>("onCompleted"),
@@ -79,6 +80,7 @@ NativeRuntime::NativeRuntime(const Napi::CallbackInfo& info) : ObjectWrap(info),
     bytes_ = runtime_->bytes();
     instructionSet_ = runtime_->instructionSet();
     gpuProducts_ = runtime_->gpuProducts();
+    longPromptTokens_ = runtime_->longPromptTokens();
     // Nothing wakes JavaScript before the first task, so there is time to make the function that does.
     const Napi::String name = Napi::String::New(env_, "spillway");
     if (napi_create_threadsafe_function(env_, nullptr, nullptr, name, 0, 1, nullptr, nullptr, this, wakeJavaScript, &wake_) != napi_ok) {
@@ -141,6 +143,8 @@ void NativeRuntime::updateBusy() {
 Napi::Value NativeRuntime::bytes(const Napi::CallbackInfo&) { return bytesToJavaScript(env_, bytes_); }
 
 Napi::Value NativeRuntime::gpuProducts(const Napi::CallbackInfo&) { return Napi::String::New(env_, gpuProducts_); }
+
+Napi::Value NativeRuntime::longPromptTokens(const Napi::CallbackInfo&) { return Napi::Number::New(env_, longPromptTokens_); }
 
 Napi::Value NativeRuntime::instructionSet(const Napi::CallbackInfo&) { return Napi::String::New(env_, instructionSetName(instructionSet_)); }
 

@@ -23,6 +23,7 @@ class NativeRuntime : public Napi::ObjectWrap<NativeRuntime> {
   Napi::Value bytes(const Napi::CallbackInfo& info);
   Napi::Value instructionSet(const Napi::CallbackInfo& info);
   Napi::Value gpuProducts(const Napi::CallbackInfo& info);
+  Napi::Value longPromptTokens(const Napi::CallbackInfo& info);
   Napi::Value moved(const Napi::CallbackInfo& info);
   Napi::Value load(const Napi::CallbackInfo& info);
   Napi::Value onCompleted(const Napi::CallbackInfo& info);
@@ -69,6 +70,7 @@ class NativeRuntime : public Napi::ObjectWrap<NativeRuntime> {
   RuntimeBytes bytes_;
   InstructionSet instructionSet_ = InstructionSet::Scalar;
   std::string gpuProducts_;
+  uint32_t longPromptTokens_ = 0;
   double timeOriginSeconds_ = 0;
   napi_threadsafe_function wake_ = nullptr;
   bool busy_ = false;

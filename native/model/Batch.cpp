@@ -91,30 +91,38 @@ void takeCopies(Batch& batch, const std::vector<int32_t>& copies, const BatchBou
     };
     if (copies[c] < 0 || static_cast<size_t>(copies[c]) >= batch.ranges.size()) refuseCopy("range", copies[c], "one of the batch's " + std::to_string(batch.ranges.size()));
     BatchRange& range = batch.ranges[static_cast<size_t>(copies[c])];
-    const int32_t page = copies[c + 1], entry = batch.pages[range.firstPage + range.firstPosition / bounds.pageTokens];
-    const int32_t written = entry < 0 ? range.tail : entry;
-    if (bounds.devicePages > 0) refuseCopy("page", page, "none where pages are on a device");
+    const int32_t page = copies[c + 1], entry = batch.pages[range.firstPage + range.firstPosition / bounds.pageTokens],
+                  written = entry < 0 ? range.tail : entry;
+    const auto onDevice = [&](int32_t p) { return static_cast<uint32_t>(p) >= bounds.pages - bounds.devicePages; };
     if (page < 0 || static_cast<uint32_t>(page) >= bounds.pages || page == written) refuseCopy("page", page, "another page than the range's own, under " + std::to_string(bounds.pages));
+    if (onDevice(page) != onDevice(written))
+      refuseCopy("page", page,
+                 onDevice(written) ? "one on the device, where the range's own is" : "one in memory, where the range's own is");
     if (range.firstPosition % bounds.pageTokens == 0) refuseCopy("range", copies[c], "one that begins within a page");
     if (range.copyFrom >= 0) refuseCopy("range", copies[c], "each range once");
     range.copyFrom = page;
+    range.copyTo = written;
     batch.copies = true;
   }
 }
 
 // By pages, where some are in several tables; as they are where none is.
-std::vector<uint32_t> orderByPages(const Batch& batch) {
-  std::vector<uint32_t> order(batch.ranges.size());
-  std::iota(order.begin(), order.end(), 0u);
+void orderByPages(Batch& batch) {
+  batch.alike.resize(batch.ranges.size());
+  batch.inCommon.assign(batch.ranges.size(), 0);
+  std::iota(batch.alike.begin(), batch.alike.end(), 0u);
   std::unordered_set<int32_t> first;
   bool shared = false;
   for (const BatchRange& range : batch.ranges) shared |= !first.insert(batch.pages[range.firstPage]).second;
-  if (!shared) return order;
-  const auto table = [&](uint32_t r) { return batch.pages.begin() + batch.ranges[r].firstPage; };
-  std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
-    return std::lexicographical_compare(table(a), table(a) + batch.ranges[a].pageCount, table(b), table(b) + batch.ranges[b].pageCount);
-  });
-  return order;
+  if (!shared) return;
+  const auto begin = [&](uint32_t r) { return batch.pages.begin() + batch.ranges[r].firstPage; };
+  const auto end = [&](uint32_t r) { return begin(r) + batch.ranges[r].pageCount; };
+  std::stable_sort(batch.alike.begin(), batch.alike.end(),
+                   [&](uint32_t a, uint32_t b) { return std::lexicographical_compare(begin(a), end(a), begin(b), end(b)); });
+  for (size_t i = 1; i < batch.alike.size(); i++) {
+    const uint32_t before = batch.alike[i - 1], own = batch.alike[i];
+    batch.inCommon[i] = static_cast<uint32_t>(std::mismatch(begin(before), end(before), begin(own), end(own)).first - begin(before));
+  }
 }
 
 uint64_t nextSerial() {
@@ -166,7 +174,9 @@ std::shared_ptr<Batch> makeBatch(const std::vector<int32_t>& rows, const std::ve
                                                    std::to_string(bounds.pageTokens) + " a page");
     }
     reached += (range.firstPosition + range.tokens - 1) / bounds.pageTokens + 1;
-    if (reached > bounds.mostPages) refuse(r, "page count", static_cast<int64_t>(reached), "at most " + std::to_string(bounds.mostPages) + " pages in the whole batch, each listed once");
+    if (reached > bounds.mostPages)
+      refuse(r, "page count", static_cast<int64_t>(reached),
+             "at most " + std::to_string(bounds.mostPages) + " in the tables of the whole batch");
     tokens += range.tokens;
     if (tokens > bounds.limits.tokensPerSquare) {
       refuse(r, "tokens", static_cast<int64_t>(tokens), "at most " + std::to_string(bounds.limits.tokensPerSquare) + " in the whole batch");
@@ -184,7 +194,7 @@ std::shared_ptr<Batch> makeBatch(const std::vector<int32_t>& rows, const std::ve
   }
   batch->pagePointers.resize(batch->pages.size());
   batch->attentionRows.resize(count);
-  batch->alike = orderByPages(*batch);
+  orderByPages(*batch);
   return batch;
 }
 

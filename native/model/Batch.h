@@ -28,7 +28,8 @@ struct BatchRange {
   int32_t tail;  // page of the pool that takes the tokens of a page on disk until it is complete; -1: none
   bool spilled;  // some of the row's pages are on disk
   uint32_t devicePages;  // of a device, which come first in the row's table
-  int32_t copyFrom = -1;  // page of the pool whose tokens the page of firstPosition begins with; -1: none
+  int32_t copyFrom = -1;  // page whose tokens that of firstPosition begins with; -1: none
+  int32_t copyTo = -1;    // that page: of the row's table, or the tail
 };
 
 // Page tables name pages of the pool from 0 up, and pages on disk from -1 down.
@@ -47,6 +48,7 @@ struct Batch {
   bool copies = false;             // some ranges begin in a page that another row has begun
   std::vector<BatchToken> tokens;  // of all ranges, in order
   std::vector<uint32_t> alike;     // all ranges, those beside one another whose first pages are the same
+  std::vector<uint32_t> inCommon;  // of each of `alike`: how many of its first pages the one before has, too
 
   // Filled in anew for each layer by the task that attends, so that it allocates nothing.
   mutable std::vector<const uint8_t*> pagePointers;
@@ -103,7 +105,7 @@ constexpr size_t kCopyStride = 2;
 // unknown handles, the same row twice, empty ranges, ranges past the row's capacity, pages that do not exist or do not reach far enough, a page
 // that is written for one row and listed for another, pages on disk without a tail, pages of a device behind others, more rows, tokens or staged pages than the limits.
 // `copies` (a prompt that goes on where another row's prompt parts from it, in the middle of a page): before the range's first position is written, its page becomes
-// a copy of another one in memory; where it is on disk, the row's tail does.
+// a copy of another one, both in memory or both on a device. Of a page on disk what is begun is the tail.
 std::shared_ptr<Batch> makeBatch(const std::vector<int32_t>& rows, const std::vector<int32_t>& pages, const std::vector<int32_t>& copies, const BatchBounds& bounds,
                                  const HandleTable<Row>& table);
 

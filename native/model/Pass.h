@@ -149,6 +149,9 @@ void embed(const Pass& pass);
 void project(const Pass& pass, size_t layer);
 // Attention over the pages; queries become attention outputs.
 void attendLayer(const Pass& pass, size_t layer);
+// Pages in memory that go on from what another row has computed begin as copies of that one's, before the first token of the row's own is
+// stored there.
+void copyPages(const Pass& pass, size_t layer);
 // For a batch with pages on disk, first: new keys and values from the activations into the pages, in the pool, the staging buffer and the tails.
 // Leaves the pages' places in Batch::pagePointers. Throws Error(InvalidArgument) unless this batch and layer were projected last.
 void placePages(const Pass& pass, size_t layer);

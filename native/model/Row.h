@@ -1,6 +1,5 @@
 // A sequence that grows by sampling.
 #pragma once
-#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <vector>
@@ -9,17 +8,25 @@
 
 namespace spillway {
 
+constexpr uint32_t kAllTokens = UINT32_MAX;
+
 struct RowOptions {
   std::vector<int32_t> tokens;  // at least one
   uint32_t capacityTokens = 0;
-  uint32_t promptTokens = UINT32_MAX;  // how many of `tokens` are a prompt, for which attention is dense; all of them at most
+  // How many of `tokens`, from the first, are a prompt, for which attention is dense; more than there are where they are only the prompt's
+  // beginning. kAllTokens: all.
+  uint32_t promptTokens = kAllTokens;
   SamplingParameters sampling;
   int32_t logprobs = -1;  // alternatives reported with each token; -1: no log-probabilities at all
 };
 
 struct Row {
   explicit Row(RowOptions&& options)
-      : tokens(std::move(options.tokens)), promptTokens(std::min(options.promptTokens, static_cast<uint32_t>(tokens.size()))), capacityTokens(options.capacityTokens), sampling(options.sampling), logprobs(options.logprobs) {
+      : tokens(std::move(options.tokens)),
+        promptTokens(options.promptTokens == kAllTokens ? static_cast<uint32_t>(tokens.size()) : options.promptTokens),
+        capacityTokens(options.capacityTokens),
+        sampling(options.sampling),
+        logprobs(options.logprobs) {
     tokens.reserve(capacityTokens);
   }
 

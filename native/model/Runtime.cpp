@@ -43,6 +43,7 @@ Runtime::Runtime(RuntimeOptions&& options, std::function<void()> wake)
   model_->reserve(&traffic_);
   instructionSet_ = model_->options().instructionSet;
   gpuProducts_ = model_->gpuProducts();
+  if (model_->options().gpu && gpuProducts_ != "own") longPromptTokens_ = model_->options().gpu->longPromptTokens;
   bytes_ = model_->bytes();
   spec_ = model_->spec();
   buffers_ = bytes_.weightBuffers == 0 ? 0 : model_->options().weights->buffers;

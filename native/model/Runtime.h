@@ -198,6 +198,9 @@ class Runtime {
   const RuntimeBytes& bytes() const { return bytes_; }
   InstructionSet instructionSet() const { return instructionSet_; }
   const std::string& gpuProducts() const { return gpuProducts_; }  // see Model
+  // Prompts of as many tokens are multiplied in another way than those of fewer: the bits of all of their tokens depend on it. 0: all are
+  // multiplied alike.
+  uint32_t longPromptTokens() const { return longPromptTokens_; }
   CompletionChannel& channel() { return channel_; }
 
   // Queues the reading of all weights; its event completes like any other. Once only.
@@ -265,6 +268,7 @@ class Runtime {
 
   InstructionSet instructionSet_;
   std::string gpuProducts_;
+  uint32_t longPromptTokens_ = 0;
   RuntimeBytes bytes_;
   std::unique_ptr<Model> model_;  // freed by the queue's thread
   DecoderSpec spec_;

@@ -12,8 +12,11 @@ void attendLayer(const Pass& pass, size_t layer) {
     pass.scratch.release(mark);
     return;
   }
-  if (batch.spilled) placePages(pass, layer);
-  else for (size_t i = 0; i < batch.pages.size(); i++) batch.pagePointers[i] = pass.cache.page(layer, static_cast<size_t>(batch.pages[i]));
+  if (batch.spilled) {
+    copyPages(pass, layer);
+    placePages(pass, layer);
+  } else
+    for (size_t i = 0; i < batch.pages.size(); i++) batch.pagePointers[i] = pass.cache.page(layer, static_cast<size_t>(batch.pages[i]));
   for (size_t r = 0; r < batch.ranges.size(); r++) {
     const BatchRange& range = batch.ranges[batch.alike[r]];
     float* queries = pass.activations.queries + size_t(range.firstToken) * spec.queryWidth();

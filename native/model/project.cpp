@@ -1,5 +1,3 @@
-#include <cstring>
-
 #include "Pass.h"
 #include "rotaryAngles.h"
 
@@ -19,20 +17,6 @@ void fillRotary(const Pass& pass) {
   pass.activations.rotarySerial = pass.batch.serial;
 }
 
-// Pages that another row has begun, before the first token of this one's own is stored there.
-void copyPages(const Pass& pass, size_t layer) {
-  if (!pass.batch.copies || pass.measuring) return;
-  const Batch& batch = pass.batch;
-  const size_t bytes = pass.cache.pageBytes();
-  pass.forRows(batch.ranges.size(), bytes / sizeof(float), [&](size_t r, unsigned) {
-    const BatchRange& range = batch.ranges[r];
-    if (range.copyFrom < 0) return;
-    const int32_t entry = batch.pages[range.firstPage + range.firstPosition / pass.cache.layout().pageTokens];
-    const int32_t page = entry < 0 ? range.tail : entry;  // a page on disk is begun in the tail
-    std::memcpy(pass.cache.page(layer, static_cast<size_t>(page)), pass.cache.page(layer, static_cast<size_t>(range.copyFrom)), bytes);
-  });
-}
-
 }  // namespace
 
 void project(const Pass& pass, size_t layer) {
@@ -42,7 +26,7 @@ void project(const Pass& pass, size_t layer) {
   const size_t mark = pass.scratch.used();
   const bool rotary = spec.position == PositionKind::Rotary;
   if (rotary) fillRotary(pass);
-  copyPages(pass, layer);
+  if (!pass.batch.spilled) copyPages(pass, layer);
 
   const StoredMatrix* const matrices[] = {&weights.q, &weights.k, &weights.v};
   const MatrixInput input = spec.residual == Residual::Post ? pass.prepared(matrices, 3, pass.activations.hidden, pass.tokens(), spec.hiddenSize, pass.compute)

@@ -35,14 +35,15 @@ class SpillingRuntime {
   }
 
   uint32_t batch(const std::vector<SpilledRange>& ranges) {
-    std::vector<int32_t> rows, pages;
+    std::vector<int32_t> rows, pages, copies;
     for (const auto& [range, tail] : ranges) {
+      if (range.copyFrom >= 0) copies.insert(copies.end(), {int32_t(rows.size() / kBatchStride), range.copyFrom});
       for (uint32_t value : {range.row, range.first, range.tokens, uint32_t(range.mode), uint32_t(pages.size()), uint32_t(range.pages.size()), uint32_t(tail)}) {
         rows.push_back(int32_t(value));
       }
       pages.insert(pages.end(), range.pages.begin(), range.pages.end());
     }
-    return tiny.runtime.createBatch(rows, pages);
+    return tiny.runtime.createBatch(rows, pages, copies);
   }
 
   // The head's event; every task's event is appended to `events`.

@@ -192,7 +192,7 @@ export interface NativeRowOptions {
   readonly tokens: Int32Array;
   /** Most tokens the row will ever hold, prompt and new ones: at most one more than the model's context, as the last one is never computed. */
   readonly capacityTokens: number;
-  /** How many of `tokens`, from the first, are a prompt, for which attention is dense. Default: all. */
+  /** How many of `tokens`, from the first, are a prompt, for which attention is dense; more where they only begin it. Default: all. */
   readonly promptTokens?: number;
   /** 0 = greedy. */
   readonly temperature: number;
@@ -247,6 +247,8 @@ export interface NativeRuntime {
   readonly instructionSet: InstructionSet;
   /** What multiplies on the GPU: `own`, or `cublaslt` and its version. Empty without `gpu`. */
   readonly gpuProducts: string;
+  /** Prompts of as many tokens are multiplied in another way than those of fewer: the bits of all of their tokens depend on it. 0: none are. */
+  readonly longPromptTokens: number;
   /** Bytes really read from the store and the spill file, and written to the spill file, so far: the payload of requests that succeeded. */
   readonly moved: { readonly read: number; readonly written: number };
 

@@ -38,6 +38,23 @@ struct AttentionPartials {
   const float* otherValues = nullptr;
 };
 
+// Tokens that see the same first keys, in the same pages, from position 0 on.
+struct AttentionBundle {
+  uint32_t firstMember, members;  // mostTogether() at most
+  uint32_t keys;                  // in common: a multiple of kCommonKeys
+};
+constexpr uint32_t kCommonKeys = 64;
+
+// Which of the tokens at hand, 32768 at most, are looked at together while they attend to what they have in common: so their keys are
+// loaded once for many queries. No bit depends on it.
+struct CommonKeys {
+  const AttentionBundle* bundles = nullptr;
+  const uint32_t* members = nullptr;  // of all bundles: indices of tokens
+  const uint32_t* keys = nullptr;     // [tokens]: those that it has in common with others of its bundle, 0 without one. Null: of all
+  uint32_t count = 0;                 // bundles, at most 65535
+  uint32_t parts = 0;                 // that the most keys in common reach
+};
+
 // Keys that one part covers.
 constexpr uint32_t kPartTokens = 256;
 inline uint32_t attentionParts(uint32_t lastPosition) { return lastPosition / kPartTokens + 1; }
@@ -46,9 +63,12 @@ inline uint32_t attentionParts(uint32_t lastPosition) { return lastPosition / kP
 // the range of a half become the largest half. keys, values: [tokens, stride].
 void storeTokens(cudaStream_t stream, const CacheLayout& layout, const AttentionToken* tokens, size_t count, const float* keys, const float* values, size_t stride);
 
-// Each token by itself, over its keys here: partial results, not merged. As attendTokens() otherwise.
+// Tokens of a bundle, at most; under 2 where a layout is better off without.
+uint32_t mostTogether(const CacheLayout& layout, const AttentionShape& shape);
+
+// Each token over its keys here: partial results, not merged. As attendTokens() otherwise.
 void attendParts(cudaStream_t stream, const CacheLayout& layout, const AttentionShape& shape, const AttentionToken* tokens, size_t count, const float* queries,
-                 size_t queryStride, const AttentionPartials& partials);
+                 size_t queryStride, const AttentionPartials& partials, const CommonKeys& common = {});
 
 // Decoding: each token by itself, over its keys in parts of kPartTokens that run in parallel, then merged. In float, any layout, codes of 8
 // and 4 bits as they lie in the pages.

@@ -15,7 +15,7 @@ struct KeyScores {
 
 // parts: attentionParts(the largest position of a key here).
 void scoreKeys(cudaStream_t stream, const CacheLayout& layout, const AttentionShape& shape, const AttentionToken* tokens, size_t count, const float* queries,
-               size_t queryStride, uint32_t parts, const KeyScores& scores);
+               size_t queryStride, uint32_t parts, const KeyScores& scores, const CommonKeys& common = {});
 
 // Which keys each query keeps, of tokens that have all of them here. cuts: [count, heads].
 void selectKeys(cudaStream_t stream, const AttentionShape& shape, const AttentionToken* tokens, size_t count, const KeyScores& scores, AttentionCut* cuts);

@@ -100,14 +100,15 @@ void runForHeadDim(cudaStream_t stream, const PartTask& task, size_t count, cons
 
 template <typename Values>
 void runForHeads(cudaStream_t stream, const PartTask& task, size_t count, const KeyScores& scores, const AttentionCut* cuts) {
-  task.shape.heads == task.layout.kvHeads ? runForHeadDim<Values, 1>(stream, task, count, scores, cuts) : runForHeadDim<Values, 8>(stream, task, count, scores, cuts);
+  task.shape.heads == task.layout.kvHeads ? runForHeadDim<Values, 1>(stream, task, count, scores, cuts)
+                                          : runForHeadDim<Values, kMostPartHeads>(stream, task, count, scores, cuts);
 }
 
 }  // namespace
 
 void attendKept(cudaStream_t stream, const CacheLayout& layout, const AttentionShape& shape, const AttentionToken* tokens, size_t count, const KeyScores& scores,
                 const AttentionCut* cuts, const AttentionPartials& partials) {
-  const PartTask task = {layout, shape, tokens, nullptr, 0, partials, 0};
+  const PartTask task = {layout, shape, tokens, nullptr, 0, partials, {}, 0};
   switch (layout.type) {
     case CacheType::F32: return runForHeads<PlainValues<float>>(stream, task, count, scores, cuts);
     case CacheType::F16: return runForHeads<PlainValues<uint16_t>>(stream, task, count, scores, cuts);

@@ -1,5 +1,6 @@
-// One part of one token's keys, whatever the pages hold: attendTokens.cu for halves and floats, attendQuantisedTokens.cu for codes of 8 and 4 bits.
-// What differs is a Tile: a stretch of keys and values in shared memory, as they lie in the pages.
+// One part of the keys of one token, or of tokens that have them in common, whatever the pages hold: attendTokens.cu for halves and floats,
+// attendQuantisedTokens.cu for codes of 8 and 4 bits. What differs is a Tile: a stretch of keys and values in shared memory, as they lie in
+// the pages.
 //   Tile(layout, token, kvHead, tileTokens, memory)        memory: Tile::bytes() of shared memory, at a multiple of 16
 //   static bytes(headDim, tileTokens)                      a multiple of 16
 //   static queryFloats(headDim)                            that a query takes
@@ -16,6 +17,7 @@ namespace spillway::cuda {
 constexpr uint32_t kPartThreads = 128;
 constexpr uint32_t kPartWarps = kPartThreads / kWarp;
 constexpr uint32_t kMostTileTokens = 64;
+constexpr uint32_t kMostPartHeads = 8;  // of one token
 
 struct PartTask {
   CacheLayout layout;
@@ -24,8 +26,15 @@ struct PartTask {
   const float* queries;
   size_t queryStride;
   AttentionPartials partials;
+  CommonKeys common;
   uint32_t tileTokens;  // of keys: 16, 32 or 64
 };
+
+// Of a query's sums, those that a thread keeps.
+constexpr int elementsOf(uint32_t headDim) { return headDim <= kPartThreads ? 1 : headDim <= 2 * kPartThreads ? 2 : 4; }
+// The most queries of tokens that have their first keys in common: a thread keeps as many sums as for a token by itself with the widest
+// heads.
+constexpr int togetherSlots(int elements) { return 32 / elements; }
 
 // The keys [begin, end) of the block's part that its token sees here.
 struct PartKeys {
@@ -48,39 +57,118 @@ __device__ __forceinline__ PartHeads partHeads(const CacheLayout& layout, const 
   return {kvHead, kvHead * group + firstInGroup, static_cast<uint32_t>(min(static_cast<int>(group - firstInGroup), Heads))};
 }
 
-template <typename Tile, int Heads>
+// What a block works for: `Slots` queries at most, of up to `Heads` heads that share a KV head, against keys of one part. Of one token, its
+// keys that are left once it has been together with others; or, where there is room for more queries than heads, of tokens of one bundle,
+// what these have in common.
+template <int Heads, int Slots>
+struct PartBlock {
+  static constexpr bool kTogether = Slots > Heads;
+  const PartTask& task;
+  PartHeads heads;
+  const uint32_t* members;
+  uint32_t slots;  // queries
+  AttentionToken first;
+  PartKeys keys;
+  bool goesOn;  // the part's first keys have been met: their partial result is there
+
+  __device__ __forceinline__ explicit PartBlock(const PartTask& task)
+      : task(task), heads(partHeads<Heads>(task.layout, task.shape, blockIdx.y)), goesOn(false) {
+    const uint32_t partBegin = blockIdx.x * kPartTokens;
+    if constexpr (kTogether) {
+      const AttentionBundle bundle = task.common.bundles[blockIdx.z];
+      members = task.common.members + bundle.firstMember;
+      slots = bundle.members * heads.count;
+      first = task.tokens[members[0]];
+      keys = {partBegin, bundle.keys < partBegin + kPartTokens ? bundle.keys : partBegin + kPartTokens};
+    } else {
+      slots = heads.count;
+      first = task.tokens[blockIdx.z];
+      keys = partKeys(task.shape, first, blockIdx.x);
+      const uint32_t met = task.common.keys == nullptr ? 0 : task.common.keys[blockIdx.z];
+      goesOn = met > partBegin;
+      if (goesOn) keys.begin = met;
+    }
+  }
+  // None are left, and nothing is to be said of them.
+  __device__ __forceinline__ bool isDone() const { return keys.begin >= keys.end && (kTogether || goesOn); }
+  __device__ __forceinline__ size_t token(uint32_t slot) const { return kTogether ? members[slot / heads.count] : blockIdx.z; }
+  __device__ __forceinline__ uint32_t position(uint32_t slot) const {
+    return kTogether ? task.tokens[token(slot)].position : first.position;
+  }
+  __device__ __forceinline__ uint32_t head(uint32_t slot) const { return heads.first + (kTogether ? slot % heads.count : slot); }
+  __device__ __forceinline__ size_t query(uint32_t slot) const { return token(slot) * task.shape.heads + head(slot); }
+  // Of a query, in partials.
+  __device__ __forceinline__ size_t part(uint32_t slot) const { return query(slot) * task.partials.parts + blockIdx.x; }
+
+  template <typename Tile>
+  __device__ __forceinline__ void takeQueries(const Tile& tile, float* to) const {
+    const uint32_t headDim = task.layout.headDim;
+    for (uint32_t slot = 0; slot < slots; slot += heads.count)
+      tile.takeQueries(task.queries + token(slot) * task.queryStride + size_t{heads.first} * headDim, heads.count,
+                       to + slot * Tile::queryFloats(headDim));
+  }
+  // to(slot, key of the tile, score) for the keys of a tile that begins at `first`: those that are seen, or kHidden of the others. A thread
+  // takes one key and every so many queries, a few at a time.
+  template <typename Tile, typename To>
+  __device__ __forceinline__ void score(const Tile& tile, const float* queries, uint32_t first, To to) const {
+    constexpr uint32_t kMost = Slots == 1 ? 1 : kMostPartHeads * kMostTileTokens / kPartThreads;  // as many as registers hold beside the sums
+    const uint32_t key = threadIdx.x % task.tileTokens, step = kPartThreads / task.tileTokens, at = first + key;
+    const bool seen = at >= keys.begin && at < keys.end;
+    for (uint32_t from = threadIdx.x / task.tileTokens; from < slots; from += kMost * step) {
+      float scores[kMost] = {};
+      tile.template score<kMost>(key, queries, from, step, slots, scores);
+#pragma unroll
+      for (uint32_t i = 0; i < kMost; i++) {
+        const uint32_t slot = from + i * step;
+        if (slot < slots) to(slot, key, seen ? finishScore(task.shape, head(slot), scores[i], at, position(slot)) : kHidden);
+      }
+    }
+  }
+};
+
+template <typename Tile, int Slots>
 size_t partBytes(uint32_t headDim, uint32_t tileTokens) {
-  return Tile::bytes(headDim, tileTokens) + Heads * (Tile::queryFloats(headDim) + tileTokens + 3) * sizeof(float);
+  return Tile::bytes(headDim, tileTokens) + Slots * (Tile::queryFloats(headDim) + tileTokens + 3) * sizeof(float);
 }
 
-// One part of one token's keys, for up to `Heads` query heads that share a KV head. A thread keeps `Elements` of each head's sums.
-template <typename Tile, int Heads, int Elements>
+// A thread keeps `Elements` of each query's sums. What a query adds up, and in which order, follows from its own keys alone: tiles begin at
+// multiples of their size, and the keys in common are whole tiles.
+template <typename Tile, int Heads, int Slots, int Elements>
 __global__ __launch_bounds__(kPartThreads, 4) void attendPartKernel(PartTask task) {
   const uint32_t headDim = task.layout.headDim, tileTokens = task.tileTokens;
-  const PartHeads own = partHeads<Heads>(task.layout, task.shape, blockIdx.y);
-  const uint32_t heads = own.count, firstHead = own.first;
-  const AttentionToken token = task.tokens[blockIdx.z];
-  const PartKeys keys = partKeys(task.shape, token, blockIdx.x);
-  const uint32_t begin = keys.begin, end = keys.end;
+  const PartBlock<Heads, Slots> block(task);
+  if (block.isDone()) return;
+  const uint32_t slots = block.slots, begin = block.keys.begin, end = block.keys.end;
+  const AttentionPartials& partials = task.partials;
 
   uint8_t* memory = sharedAs<uint8_t>();
-  const Tile tile(task.layout, token, own.kvHead, tileTokens, memory);
+  const Tile tile(task.layout, block.first, block.heads.kvHead, tileTokens, memory);
   struct {
-    float *queries, *weights, *maximum, *sum, *factor;  // [heads][Tile::queryFloats()], [heads][tileTokens], [heads] each
+    float *queries, *weights, *maximum, *sum, *factor;  // [slots][Tile::queryFloats()], [slots][tileTokens], [slots] each
   } shared;
   shared.queries = reinterpret_cast<float*>(memory + Tile::bytes(headDim, tileTokens));
-  shared.weights = shared.queries + Heads * Tile::queryFloats(headDim);
-  shared.maximum = shared.weights + Heads * tileTokens;
-  shared.sum = shared.maximum + Heads;
-  shared.factor = shared.sum + Heads;
+  shared.weights = shared.queries + Slots * Tile::queryFloats(headDim);
+  shared.maximum = shared.weights + Slots * tileTokens;
+  shared.sum = shared.maximum + Slots;
+  shared.factor = shared.sum + Slots;
 
-  tile.takeQueries(task.queries + blockIdx.z * task.queryStride + size_t{firstHead} * headDim, heads, shared.queries);
-  if (threadIdx.x < heads) {
-    shared.maximum[threadIdx.x] = kLowest;
-    shared.sum[threadIdx.x] = 0;
+  block.takeQueries(tile, shared.queries);
+  if (threadIdx.x < slots) {
+    const AttentionPartial before = block.goesOn ? partials.weights[block.part(threadIdx.x)] : AttentionPartial{kLowest, 0};
+    shared.maximum[threadIdx.x] = before.maximum;
+    shared.sum[threadIdx.x] = before.sum;
   }
 
-  float sums[Heads][Elements] = {};
+  float sums[Slots][Elements] = {};
+  if (block.goesOn) {
+#pragma unroll
+    for (int slot = 0; slot < Slots; slot++)
+#pragma unroll
+      for (int e = 0; e < Elements; e++) {
+        const uint32_t d = threadIdx.x + e * kPartThreads;
+        if (slot < static_cast<int>(slots) && d < headDim) sums[slot][e] = partials.values[block.part(slot) * headDim + d];
+      }
+  }
   const uint32_t firstTile = begin / tileTokens * tileTokens;
   if (begin < end) tile.fetchKeys(firstTile, begin, end);
   commitCopies();
@@ -90,30 +178,18 @@ __global__ __launch_bounds__(kPartThreads, 4) void attendPartKernel(PartTask tas
     waitForCopies<1>();
     __syncthreads();
 
-    // Scores: a thread takes one key and every so many heads.
-    {
-      const uint32_t key = threadIdx.x % tileTokens, step = kPartThreads / tileTokens, position = first + key;
-      constexpr uint32_t kMost = Heads == 1 ? 1 : Heads * kMostTileTokens / kPartThreads;
-      float scores[kMost] = {};
-      tile.template score<kMost>(key, shared.queries, threadIdx.x / tileTokens, step, heads, scores);
-#pragma unroll
-      for (uint32_t i = 0; i < kMost; i++) {
-        const uint32_t head = threadIdx.x / tileTokens + i * step;
-        const bool seen = position >= begin && position < end;
-        if (head < heads) shared.weights[head * tileTokens + key] = seen ? finishScore(task.shape, firstHead + head, scores[i], position, token.position) : kHidden;
-      }
-    }
+    block.score(tile, shared.queries, first, [&](uint32_t slot, uint32_t key, float score) { shared.weights[slot * tileTokens + key] = score; });
     __syncthreads();
     if (first + tileTokens < end) tile.fetchKeys(first + tileTokens, begin, end);
     commitCopies();
 
-    // Softmax so far: a warp takes every fourth head.
-    for (uint32_t head = threadIdx.x / kWarp; head < heads; head += kPartWarps) {
-      float* weights = shared.weights + head * tileTokens;
+    // Softmax so far: a warp takes every fourth query.
+    for (uint32_t slot = threadIdx.x / kWarp; slot < slots; slot += kPartWarps) {
+      float* weights = shared.weights + slot * tileTokens;
       const uint32_t lane = threadIdx.x % kWarp;
       float highest = kLowest;
       for (uint32_t i = lane; i < tileTokens; i += kWarp) highest = fmaxf(highest, weights[i]);
-      const float before = shared.maximum[head];
+      const float before = shared.maximum[slot];
       highest = fmaxf(before, warpMaximum(highest));
       float total = 0;
       for (uint32_t i = lane; i < tileTokens; i += kWarp) {
@@ -124,9 +200,9 @@ __global__ __launch_bounds__(kPartThreads, 4) void attendPartKernel(PartTask tas
       total = warpSum(total);
       if (lane == 0) {
         const float factor = expf(before - highest);
-        shared.maximum[head] = highest;
-        shared.factor[head] = factor;
-        shared.sum[head] = fmaf(shared.sum[head], factor, total);
+        shared.maximum[slot] = highest;
+        shared.factor[slot] = factor;
+        shared.sum[slot] = fmaf(shared.sum[slot], factor, total);
       }
     }
     waitForCopies<1>();
@@ -134,10 +210,10 @@ __global__ __launch_bounds__(kPartThreads, 4) void attendPartKernel(PartTask tas
 
     const uint32_t from = begin > first ? begin - first : 0, to = end - first < tileTokens ? end - first : tileTokens;
 #pragma unroll
-    for (int head = 0; head < Heads; head++)
+    for (int slot = 0; slot < Slots; slot++)
 #pragma unroll
       for (int e = 0; e < Elements; e++)
-        if (head < static_cast<int>(heads)) sums[head][e] *= shared.factor[head];
+        if (slot < static_cast<int>(slots)) sums[slot][e] *= shared.factor[slot];
     for (uint32_t key = from; key < to; key++) {
       float values[Elements];
 #pragma unroll
@@ -146,28 +222,23 @@ __global__ __launch_bounds__(kPartThreads, 4) void attendPartKernel(PartTask tas
         values[e] = d < headDim ? tile.value(key, d) : 0.0f;
       }
 #pragma unroll
-      for (int head = 0; head < Heads; head++)
+      for (int slot = 0; slot < Slots; slot++)
 #pragma unroll
         for (int e = 0; e < Elements; e++)
-          if (head < static_cast<int>(heads)) sums[head][e] = fmaf(shared.weights[head * tileTokens + key], values[e], sums[head][e]);
+          if (slot < static_cast<int>(slots)) sums[slot][e] = fmaf(shared.weights[slot * tileTokens + key], values[e], sums[slot][e]);
     }
     __syncthreads();
   }
   waitForCopies<0>();
 
-  const AttentionPartials& partials = task.partials;
   __syncthreads();
-  for (uint32_t head = 0; head < heads; head++) {
-    const size_t part = (size_t{blockIdx.z} * task.shape.heads + firstHead + head) * partials.parts + blockIdx.x;
-    if (threadIdx.x == 0) partials.weights[part] = {shared.maximum[head], shared.sum[head]};
-  }
+  if (threadIdx.x < slots) partials.weights[block.part(threadIdx.x)] = {shared.maximum[threadIdx.x], shared.sum[threadIdx.x]};
 #pragma unroll
-  for (int head = 0; head < Heads; head++)
+  for (int slot = 0; slot < Slots; slot++)
 #pragma unroll
     for (int e = 0; e < Elements; e++) {
       const uint32_t d = threadIdx.x + e * kPartThreads;
-      const size_t part = (size_t{blockIdx.z} * task.shape.heads + firstHead + head) * partials.parts + blockIdx.x;
-      if (head < static_cast<int>(heads) && d < headDim) partials.values[part * headDim + d] = sums[head][e];
+      if (slot < static_cast<int>(slots) && d < headDim) partials.values[block.part(slot) * headDim + d] = sums[slot][e];
     }
 }
 
@@ -179,26 +250,42 @@ uint32_t tileTokensOf(uint32_t headDim) {
   return tokens;
 }
 
+// Blocks of a grid: parts, heads, and `count` tokens or bundles.
+template <int Heads>
+dim3 partGrid(const PartTask& task, uint32_t parts, size_t count) {
+  return dim3(parts, task.layout.kvHeads * divideUp(task.shape.heads / task.layout.kvHeads, Heads), static_cast<unsigned>(count));
+}
+
 // At most 65535 tokens: a grid has so many blocks in its third dimension.
 template <typename Tile, int Heads, int Elements>
 void attendPartsOf(cudaStream_t stream, PartTask task, size_t count) {
-  task.tileTokens = tileTokensOf<Tile, Heads>(task.layout.headDim);
-  const uint32_t group = task.shape.heads / task.layout.kvHeads;
-  const dim3 grid(task.partials.parts, task.layout.kvHeads * divideUp(group, Heads), static_cast<unsigned>(count));
-  launch("attendPart", attendPartKernel<Tile, Heads, Elements>, grid, kPartThreads, partBytes<Tile, Heads>(task.layout.headDim, task.tileTokens), stream, task);
+  const uint32_t headDim = task.layout.headDim;
+  task.tileTokens = tileTokensOf<Tile, Heads>(headDim);
+  constexpr int kSlots = togetherSlots(Elements);
+  if constexpr (kSlots > Heads) {
+    const dim3 grid = partGrid<Heads>(task, task.common.parts, task.common.count);
+    launch("attendPart", attendPartKernel<Tile, Heads, kSlots, Elements>, grid, kPartThreads,
+           partBytes<Tile, kSlots>(headDim, task.tileTokens), stream, task);
+  }
+  const dim3 grid = partGrid<Heads>(task, task.partials.parts, count);
+  launch("attendPart", attendPartKernel<Tile, Heads, Heads, Elements>, grid, kPartThreads, partBytes<Tile, Heads>(headDim, task.tileTokens),
+         stream, task);
 }
 
 template <typename Tile, int Heads>
 void attendPartsForHeadDim(cudaStream_t stream, const PartTask& task, size_t count) {
-  if (task.layout.headDim <= kPartThreads) return attendPartsOf<Tile, Heads, 1>(stream, task, count);
-  if (task.layout.headDim <= 2 * kPartThreads) return attendPartsOf<Tile, Heads, 2>(stream, task, count);
-  attendPartsOf<Tile, Heads, 4>(stream, task, count);
+  switch (elementsOf(task.layout.headDim)) {
+    case 1: return attendPartsOf<Tile, Heads, 1>(stream, task, count);
+    case 2: return attendPartsOf<Tile, Heads, 2>(stream, task, count);
+    default: return attendPartsOf<Tile, Heads, 4>(stream, task, count);
+  }
 }
 
 // task.tileTokens is chosen here.
 template <typename Tile>
 void attendPartsIn(cudaStream_t stream, const PartTask& task, size_t count) {
-  task.shape.heads == task.layout.kvHeads ? attendPartsForHeadDim<Tile, 1>(stream, task, count) : attendPartsForHeadDim<Tile, 8>(stream, task, count);
+  task.shape.heads == task.layout.kvHeads ? attendPartsForHeadDim<Tile, 1>(stream, task, count)
+                                          : attendPartsForHeadDim<Tile, kMostPartHeads>(stream, task, count);
 }
 
 // Of pages of 8 and 4 bits.

@@ -21,7 +21,7 @@ struct Upload {
 
   // A row may be in two ranges: of its tokens some on the device, some lent to it.
   Upload(const GpuPass& pass, const AttendingRuns& runs, const HalvedPages& halved)
-      : pages(reachedPages(pass)), quantised(halved.count == 0 ? 0 : 2 * pages), halves(quantised) {
+      : pages(reachedPages(pass)), quantised(std::min(2 * pages, 2 * pass.batch.ranges.size() * halved.count)), halves(quantised) {
     const size_t tokens = pass.tokens(), ranges = pass.measuring() ? tokens : runs.size(Attending::InRange) + runs.size(Attending::Lent);
     tokensAt = (pages + quantised + halves) * sizeof(uint8_t*);
     rangeTokensAt = tokensAt + tokens * sizeof(cuda::AttentionToken);
@@ -65,21 +65,24 @@ class Writer {
   size_t writeRanges(const AttendingRuns& runs, RangeGroup* groups) {
     uint32_t range = 0;
     size_t count = 0, used = 0;
+    Halved before{};
     for (const Attending kind : {Attending::InRange, Attending::Lent}) {
       for (const AttendingRun* run = runs.begin(kind); run != runs.end(kind); run++, range++) {
         ranges_[range] = {run->firstToken, run->tokens};
-        const uint32_t pages = halved_.count == 0 ? 0 : pagesUpTo(lastPosition(*run), pass_.layout().pageTokens);
+        const Halved own = halvedOf(*run);
+        uint32_t common = inCommon(before, own);
         const bool isLent = kind == Attending::Lent;
-        if (count == 0 || isLent || used + pages > halved_.count) {
+        if (count == 0 || isLent || used + own.pages - common > halved_.count) {
           groups[count++] = {range, 0, 0, static_cast<uint32_t>(entry_), 0, isLent ? run : nullptr};
-          used = 0;
+          used = common = 0;
         }
         RangeGroup& group = groups[count - 1];
         group.ranges++;
         group.longest = std::max(group.longest, run->tokens);
-        if (pages != 0) halve(*run, pages, used);
-        group.pages += pages;
-        used += pages;
+        halve(*run, own, before, common, used);
+        group.pages += own.pages;
+        used += own.pages - common;
+        before = own;
       }
     }
     return count;
@@ -96,15 +99,37 @@ class Writer {
     return lends ? lent_.data + (p - range.devicePages) * pass_.pages.pageBytes : nullptr;
   }
 
-  // The run's pages become halves, in places of their own from `place` on.
-  void halve(const AttendingRun& run, uint32_t pages, size_t place) {
+  // A run's pages that become halves: those before the first one that it sees only have their places.
+  struct Halved {
+    const BatchRange* range;
+    uint32_t firstPage, pages;
+    size_t entry;  // of its first page
+  };
+  Halved halvedOf(const AttendingRun& run) const {
     const BatchRange& range = pass_.batch.ranges[pass_.batch.tokens[run.firstToken].range];
-    const uint32_t firstPage = firstSeenKey(pass_, run, pass_.spec.layerSpecs[layer_].window) / pass_.layout().pageTokens;
+    if (halved_.count == 0) return {&range, 0, 0, entry_};
+    const uint32_t pageTokens = pass_.layout().pageTokens;
+    return {&range, firstSeenKey(pass_, run, pass_.spec.layerSpecs[layer_].window) / pageTokens, pagesUpTo(lastPosition(run), pageTokens),
+            entry_};
+  }
+  // Of a run's pages, from the first, those that the one before it has made halves of, too.
+  uint32_t inCommon(const Halved& before, const Halved& own) const {
+    const std::vector<int32_t>& pages = pass_.batch.pages;
+    const uint32_t most = std::min(before.pages, own.pages);
+    uint32_t common = 0;
+    while (common < most && pages[before.range->firstPage + common] == pages[own.range->firstPage + common] &&
+           (common < own.firstPage || common >= before.firstPage))
+      common++;
+    return common;
+  }
+  // The run's pages become halves: those in common with the run before have its places, the others places of their own, from `place` on.
+  void halve(const AttendingRun& run, const Halved& own, const Halved& before, uint32_t common, size_t place) {
     const auto* table = halvesThere_ + entry_;
-    for (uint32_t p = 0; p < pages; p++) {
-      quantised_[entry_] = p < firstPage ? nullptr : pageOf(range, p);
-      halves_[entry_++] = halved_.data + (place + p) * halved_.pageBytes;
+    for (uint32_t p = 0; p < own.pages; p++) {
+      quantised_[entry_] = p < common || p < own.firstPage ? nullptr : pageOf(*own.range, p);
+      halves_[entry_++] = p < common ? halves_[before.entry + p] : halved_.data + (place + p - common) * halved_.pageBytes;
     }
+    if (own.pages == 0) return;
     for (uint32_t t = 0; t < run.tokens; t++) rangeTokens_[run.firstToken + t] = {table, pass_.batch.tokens[run.firstToken + t].position};
   }
 

@@ -57,10 +57,9 @@ class GpuModel {
   virtual void writeHidden(Activations& activations, const void* from, size_t bytes, Launch& launch) = 0;
 };
 
-// Entries of page tables that a batch may reach: no more than rows of full length have, and no page twice.
+// Entries of page tables that a batch may reach: those of rows of full length. There may be more than pages, since rows share these.
 inline uint64_t mostGpuPageEntries(const RuntimeOptions& options) {
-  const uint64_t full = uint64_t(options.limits.rowsPerSquare) * ((options.decoder.contextTokens + options.pageTokens - 1) / options.pageTokens);
-  return std::min(full, uint64_t(options.pages) + options.gpu->pages + (options.spill ? options.spill->pages : 0));
+  return uint64_t(options.limits.rowsPerSquare) * ((options.decoder.contextTokens + options.pageTokens - 1) / options.pageTokens);
 }
 
 // Throws Error(InvalidArgument) for options that a device cannot serve, and in an addon that was built without CUDA. Asks no device for anything.

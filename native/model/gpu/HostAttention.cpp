@@ -64,17 +64,26 @@ void HostAttention::attendRows(size_t rows) const {
   spillway::attend(pass_.compute, pass_.layout(), shape, pass_.batch.attentionRows.data(), rows, spec.queryWidth(), spec.queryWidth(), pass_.host);
 }
 
+// The same pass as the processor knows it.
+Pass HostAttention::passHere(Activations& activations) const {
+  return {pass_.spec, pass_.weights, pass_.hostPages, pass_.compute, pass_.batch,  activations,
+          pass_.host, false,         pass_.keepKeys,  nullptr,       pass_.staged, pass_.stagedBytes};
+}
+
+void HostAttention::beginPages() const {
+  Activations none(pass_.spec, 0, true);
+  copyPages(passHere(none), layer_);
+}
+
 void HostAttention::attend() {
-  const DecoderSpec& spec = pass_.spec;
   const Batch& batch = pass_.batch;
-  Activations activations(spec, 0, true);
+  Activations activations(pass_.spec, 0, true);
   activations.queries = queries_;
   activations.keys = keys_;
   activations.values = values_;
   activations.keysSerial = batch.serial;
   activations.keysLayer = layer_;
-  const Pass pass{spec, pass_.weights, pass_.hostPages, pass_.compute, batch, activations, pass_.host, false, pass_.keepKeys, nullptr, pass_.staged, pass_.stagedBytes};
-  placePages(pass, layer_);
+  placePages(passHere(activations), layer_);
   size_t rows = 0;
   for (const BatchRange& range : batch.ranges) {
     const uint32_t first = firstHostQuery(batch, range, rules_);

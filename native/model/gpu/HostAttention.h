@@ -14,6 +14,7 @@ class HostAttention {
   // Takes what it needs of both scratches; nothing where no page can be in host memory. scoreFloats: the most that attendSparsely() takes at once; 0: never.
   HostAttention(const GpuPass& pass, const AttendingRuns& runs, const AttendingRules& rules, size_t layer, size_t scoreFloats);
 
+  void beginPages() const;  // those that begin as copies, before anybody reads or goes on with them
   void fetch();    // returns when everything has come down
   void attend();   // on the processor, after storing the new keys and values there
   void send();     // to the device
@@ -28,6 +29,7 @@ class HostAttention {
  private:
   template <typename Body>
   void forRuns(std::initializer_list<Attending> kinds, Body body) const;
+  Pass passHere(Activations& activations) const;
   AttentionRow rowOf(size_t token, uint32_t count) const;
   void attendRows(size_t rows) const;
   void sendTokens(size_t first, size_t tokens) const;

@@ -1,5 +1,6 @@
 // Which tokens of a batch attend how: what follows from a token, its row's prompt and its row's pages alone, so that a token's result does not depend on its company.
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -47,6 +48,11 @@ AttendingRuns listAttendingRuns(const Batch& batch, const AttendingRules& rules,
 
 // The position that the row's keys in host memory begin at, if it has any.
 inline uint32_t firstHostKey(const BatchRange& range, uint32_t pageTokens) { return range.devicePages * pageTokens; }
+// How many positions of a token's keys are on the device.
+inline uint32_t keysOnDevice(const Batch& batch, size_t token, uint32_t pageTokens) {
+  const BatchToken& entry = batch.tokens[token];
+  return std::min(entry.position + 1, firstHostKey(batch.ranges[entry.range], pageTokens));
+}
 // The first of the range's positions that the processor attends for; the range's end if there is none.
 uint32_t firstHostQuery(const Batch& batch, const BatchRange& range, const AttendingRules& rules);
 

@@ -1,7 +1,9 @@
 #include <algorithm>
+#include <optional>
 
 #include "AttentionTables.h"
 #include "HostAttention.h"
+#include "KeysInCommon.h"
 
 namespace spillway {
 
@@ -21,6 +23,17 @@ void storeRun(const GpuPass& pass, const AttentionTables& tables, size_t first, 
   cuda::storeTokens(pass.link->stream(), pass.layout(), tables.tokens + first, count, pass.activations.keys + first * width, pass.activations.values + first * width, width);
 }
 
+// Pages on the device that go on from what another row has computed begin as copies of that one's.
+void beginPages(const GpuPass& pass, size_t layer) {
+  for (const BatchRange& range : pass.batch.ranges) {
+    if (!pass.pages.holds(range.copyFrom)) continue;
+    const uint8_t* from = pass.pages.page(layer, range.copyFrom);
+    cuda::check(
+        cudaMemcpyAsync(pass.pages.page(layer, range.copyTo), from, pass.pages.pageBytes, cudaMemcpyDeviceToDevice, pass.link->stream()),
+        "cudaMemcpyAsync");
+  }
+}
+
 // To those pages that are on the device for good.
 void storeKeys(const GpuPass& pass, const AttentionTables& tables) {
   const Batch& batch = pass.batch;
@@ -37,14 +50,30 @@ void storeKeys(const GpuPass& pass, const AttentionTables& tables) {
   }
 }
 
-// A row's pages in host memory, up to what is computed now.
-void lendPages(const GpuPass& pass, size_t layer, const AttendingRun& run, uint32_t window, const LentPages& lent) {
-  const BatchToken& token = pass.batch.tokens[run.firstToken];
-  const BatchRange& range = pass.batch.ranges[token.range];
-  const uint32_t pageTokens = pass.layout().pageTokens;
-  for (uint32_t p = std::max(range.devicePages, firstSeenKey(pass, run, window) / pageTokens); p * pageTokens < token.position; p++) {
-    const auto page = static_cast<size_t>(pass.batch.pages[range.firstPage + p]);
-    pass.link->upload(lent.data + (p - range.devicePages) * pass.pages.pageBytes, pass.hostPages.page(layer, page), pass.pages.pageBytes);
+// A row's pages in host memory that it sees, up to what is computed now.
+struct LentRun {
+  const BatchRange* range;
+  uint32_t first, end;
+
+  LentRun(const GpuPass& pass, const AttendingRun& run, uint32_t window) {
+    const BatchToken& token = pass.batch.tokens[run.firstToken];
+    const uint32_t pageTokens = pass.layout().pageTokens;
+    range = &pass.batch.ranges[token.range];
+    first = std::max(range->devicePages, firstSeenKey(pass, run, window) / pageTokens);
+    end = (token.position + pageTokens - 1) / pageTokens;
+  }
+  int32_t page(const GpuPass& pass, uint32_t p) const { return pass.batch.pages[range->firstPage + p]; }
+};
+
+// What the row before has in common with this one is there still.
+void lendPages(const GpuPass& pass, size_t layer, const LentRun& run, const std::optional<LentRun>& before, const LentPages& lent) {
+  const uint32_t devicePages = run.range->devicePages;
+  for (uint32_t p = run.first; p < run.end; p++) {
+    const int32_t page = run.page(pass, p);
+    const bool isThere = before && before->range->devicePages == devicePages && p >= before->first && p < before->end && before->page(pass, p) == page;
+    if (isThere) continue;
+    const uint8_t* from = pass.hostPages.page(layer, static_cast<size_t>(page));
+    pass.link->upload(lent.data + (p - devicePages) * pass.pages.pageBytes, from, pass.pages.pageBytes);
   }
 }
 
@@ -53,21 +82,17 @@ void attendInRanges(const GpuPass& pass, size_t layer, const AttentionShape& sha
   const CacheLayout& layout = pass.layout();
   const size_t width = pass.spec.queryWidth();
   cudaStream_t stream = pass.link->stream();
+  std::optional<LentRun> before;
   for (const RangeGroup* group = tables.groups; group != tables.groups + tables.groupCount; group++) {
     if (group->lent != nullptr) {
-      lendPages(pass, layer, *group->lent, shape.window, lent);
+      const LentRun run(pass, *group->lent, shape.window);
+      lendPages(pass, layer, run, before, lent);
+      before = run;
       storeRun(pass, tables, group->lent->firstToken, group->lent->tokens);
     }
     if (group->pages != 0) cuda::dequantisePages(stream, layout, tables.quantised + group->firstPage, tables.halves + group->firstPage, group->pages);
     cuda::attendRanges(stream, rangeLayout(layout), shape, tables.rangeTokens, tables.ranges + group->firstRange, group->ranges, group->longest, queries, width, outputs, width);
   }
-}
-
-// How many positions of a token's keys are on the device.
-uint32_t keysThere(const GpuPass& pass, size_t token) {
-  const BatchToken& entry = pass.batch.tokens[token];
-  const uint32_t keys = firstHostKey(pass.batch.ranges[entry.range], pass.layout().pageTokens);
-  return entry.position < keys ? entry.position + 1 : keys;
 }
 
 // Room for what tokens that attend by themselves have found; where some attend sparsely, for their keys' scores, too.
@@ -93,7 +118,7 @@ class Room {
     for (size_t first = run.firstToken, some; first < end; first += some) {
       uint32_t keys = 0;
       for (some = 0; first + some < end && some < kMostTokens; some++) {
-        const uint32_t most = std::max(keys, keysThere(pass_, first + some));
+        const uint32_t most = std::max(keys, keysOnDevice(pass_.batch, first + some, pass_.layout().pageTokens));
         const size_t queries = (some + 1) * heads;
         if (some != 0 && (queries * cuda::attentionParts(most - 1) > parts_ || (sparsely && queries * most > floats_))) break;
         keys = most;
@@ -119,6 +144,7 @@ struct TokenAttention {
   const AttentionShape& shape;
   const AttentionTables& tables;
   const Room& room;
+  KeysInCommon& inCommon;
   HostAttention& host;
 
   void merge(size_t first, size_t some, cuda::AttentionPartials partials, bool withHost) const {
@@ -133,7 +159,8 @@ struct TokenAttention {
 
   void densely(const AttendingRun& run, bool withHost) const {
     room.inSlices(run, false, [&](size_t first, size_t some, const cuda::AttentionPartials& partials, const cuda::KeyScores&) {
-      cuda::attendParts(pass.link->stream(), pass.layout(), shape, tables.tokens + first, some, queriesOf(first), pass.spec.queryWidth(), partials);
+      cuda::attendParts(pass.link->stream(), pass.layout(), shape, tables.tokens + first, some, queriesOf(first), pass.spec.queryWidth(),
+                        partials, inCommon.of(first, some));
       merge(first, some, partials, withHost);
     });
   }
@@ -141,7 +168,8 @@ struct TokenAttention {
     cudaStream_t stream = pass.link->stream();
     room.inSlices(run, true, [&](size_t first, size_t some, const cuda::AttentionPartials& partials, const cuda::KeyScores& scores) {
       const cuda::AttentionToken* tokens = tables.tokens + first;
-      cuda::scoreKeys(stream, pass.layout(), shape, tokens, some, queriesOf(first), pass.spec.queryWidth(), partials.parts, scores);
+      cuda::scoreKeys(stream, pass.layout(), shape, tokens, some, queriesOf(first), pass.spec.queryWidth(), partials.parts, scores,
+                      inCommon.of(first, some));
       if (withHost) host.attendSparsely(first, some, scores, room.cuts);
       else cuda::selectKeys(stream, shape, tokens, some, scores, room.cuts);
       cuda::attendKept(stream, pass.layout(), shape, tokens, some, scores, room.cuts, partials);
@@ -173,17 +201,22 @@ void attendLayer(const GpuPass& pass, size_t layer) {
   const AttentionTables tables = uploadTables(pass, layer, runs, lent, halved);
   float* copied = inRanges ? pass.scratch.take<float>(elements) : nullptr;  // queries, which attendRanges() may not overwrite
   const Room room(pass);
+  KeysInCommon inCommon(pass, shape);
   HostAttention host(pass, runs, rules, layer, room.scoreFloats());
 
   if (!pass.measuring()) {
     cudaStream_t stream = pass.link->stream();
-    const TokenAttention attention{pass, shape, tables, room, host};
+    const TokenAttention attention{pass, shape, tables, room, inCommon, host};
     const auto forRuns = [&](Attending kind, auto body) {
       for (const AttendingRun* run = runs.begin(kind); run != runs.end(kind); run++) body(*run);
     };
     const bool hosted = runs.size(Attending::Split) + runs.size(Attending::SparselySplit) + runs.size(Attending::OnHost) + runs.size(Attending::Lent) != 0;
-    if (hosted) host.fetch();
+    if (hosted) {
+      host.beginPages();
+      host.fetch();
+    }
     // From here on the device works, while the processor does its part.
+    if (pass.batch.copies) beginPages(pass, layer);
     storeKeys(pass, tables);
     if (tables.groupCount != 0) {
       cuda::check(cudaMemcpyAsync(copied, pass.activations.queries, elements * sizeof(float), cudaMemcpyDeviceToDevice, stream), "cudaMemcpyAsync");

@@ -48,6 +48,25 @@ TEST_P(CudaAttention, DecodingAgreesWithTheCpuAndATokenAloneHasTheSameBits) {
   });
 }
 
+// Tokens of a bundle meet what they have in common together: whole parts, and parts that they go on in by themselves.
+TEST_P(CudaAttention, TokensTogetherHaveTheBitsOfTokensAlone) {
+  const AttentionCase& c = GetParam();
+  if (c.window != 0) return;
+  std::vector<TestRow> rows;
+  rows.emplace_back(c, 530, 1);
+  rows.emplace_back(c, 90, 2);
+  const std::vector<RowsOnDevice::Part> parts = {{0, 529, 1}, {1, 70, 2}, {0, 383, 2}, {0, 256, 2}, {1, 63, 1}};
+  const RowsOnDevice device(c, rows);
+  const uint32_t most = mostTogether(c.layout, {c.heads, 1, 0, nullptr, false});
+  ASSERT_EQ(most, c.layout.headDim > 256   ? 8 / c.heads
+                  : c.layout.headDim > 128 ? 16 / (c.heads / c.layout.kvHeads)
+                                           : 32 / std::min(8u, c.heads / c.layout.kvHeads));
+  std::vector<RowsOnDevice::Bundle> bundles = {{{2, 1}, 64}, {{6, 0, 3}, 256}, {{4, 5}, 256}};
+  if (most > 3) bundles = {{{2, 7, 1}, 64}, {{5, 0, 6, 4}, 256}};
+  if (most > 5) bundles.push_back({{3}, 384});
+  underEverySeed([&] { expectSame(device.attend(rows, parts, false, false, bundles), device.attend(rows, parts, false), c.name()); });
+}
+
 TEST_P(CudaAttention, PromptsAgreeWithTheCpuInOneGoAndInChunks) {
   const AttentionCase& c = GetParam();
   if (!hasRangeAttention(isQuantised(c.layout.type) ? plainLayout(c.layout) : c.layout)) {

@@ -34,7 +34,13 @@ class RowsOnDevice {
     size_t row;
     uint32_t first, count;
   };
-  std::vector<float> attend(std::vector<TestRow>& rows, const std::vector<Part>& parts, bool ranges, bool inPlace = false) const {
+  // Tokens that have their first keys in common: their places among all tokens.
+  struct Bundle {
+    std::vector<uint32_t> members;
+    uint32_t keys;
+  };
+  std::vector<float> attend(std::vector<TestRow>& rows, const std::vector<Part>& parts, bool ranges, bool inPlace = false,
+                            const std::vector<Bundle>& bundles = {}) const {
     std::vector<AttentionToken> tokens;
     std::vector<AttentionRange> spans;
     std::vector<float> queries;
@@ -63,17 +69,38 @@ class RowsOnDevice {
       const DeviceArray<AttentionPartial> weights(tokens.size() * case_.heads * partCount);
       const DeviceArray<float> values(tokens.size() * case_.heads * partCount * case_.layout.headDim);
       const AttentionPartials partials = {weights.get(), values.get(), partCount};
+      std::vector<AttentionBundle> bundleList;
+      std::vector<uint32_t> memberList, keysInCommon(tokens.size());
+      uint32_t mostKeys = 0;
+      for (const Bundle& bundle : bundles) {
+        bundleList.push_back({static_cast<uint32_t>(memberList.size()), static_cast<uint32_t>(bundle.members.size()), bundle.keys});
+        memberList.insert(memberList.end(), bundle.members.begin(), bundle.members.end());
+        for (const uint32_t member : bundle.members) keysInCommon[member] = bundle.keys;
+        mostKeys = std::max(mostKeys, bundle.keys);
+      }
+      const DeviceArray<AttentionBundle> bundleArray(bundleList);
+      const DeviceArray<uint32_t> memberArray(memberList), keysArray(keysInCommon);
+      CommonKeys common;
+      if (!bundles.empty())
+        common = {bundleArray.get(), memberArray.get(), keysArray.get(), static_cast<uint32_t>(bundles.size()),
+                  attentionParts(mostKeys - 1)};
       if (case_.keep < 1) {
         const DeviceArray<float> scores(tokens.size() * case_.heads * (last + 1));
         const DeviceArray<AttentionCut> cuts(tokens.size() * case_.heads);
-        scoreKeys(testStream(), case_.layout, shape, tokenArray.get(), tokens.size(), in.get(), width, partCount, {scores.get(), last + 1});
+        scoreKeys(testStream(), case_.layout, shape, tokenArray.get(), tokens.size(), in.get(), width, partCount, {scores.get(), last + 1},
+                  common);
         selectKeys(testStream(), shape, tokenArray.get(), tokens.size(), {scores.get(), last + 1}, cuts.get());
         attendKept(testStream(), case_.layout, shape, tokenArray.get(), tokens.size(), {scores.get(), last + 1}, cuts.get(), partials);
         mergePartials(testStream(), partials, tokens.size(), case_.heads, case_.layout.headDim, to, width);
         check(cudaStreamSynchronize(testStream()), "synchronize");
         return (inPlace ? in : out).values();
       }
-      attendTokens(testStream(), case_.layout, shape, tokenArray.get(), tokens.size(), in.get(), width, to, width, partials);
+      if (bundles.empty()) {
+        attendTokens(testStream(), case_.layout, shape, tokenArray.get(), tokens.size(), in.get(), width, to, width, partials);
+      } else {
+        attendParts(testStream(), case_.layout, shape, tokenArray.get(), tokens.size(), in.get(), width, partials, common);
+        mergePartials(testStream(), partials, tokens.size(), case_.heads, case_.layout.headDim, to, width);
+      }
       check(cudaStreamSynchronize(testStream()), "synchronize");
     }
     return (inPlace ? in : out).values();

@@ -34,6 +34,18 @@ TEST_P(CudaSparseAttention, AgreesWithTheCpuAndATokenAloneHasTheSameBits) {
   });
 }
 
+TEST_P(CudaSparseAttention, TokensTogetherHaveTheBitsOfTokensAlone) {
+  const AttentionCase& c = GetParam();
+  if (c.window != 0) return;
+  std::vector<TestRow> rows;
+  rows.emplace_back(c, 530, 1);
+  const std::vector<RowsOnDevice::Part> parts = {{0, 529, 1}, {0, 383, 2}, {0, 127, 1}};
+  const RowsOnDevice device(c, rows);
+  ASSERT_GE(mostTogether(c.layout, {c.heads, 1, 0, nullptr, false}), 2u);
+  const std::vector<RowsOnDevice::Bundle> bundles = {{{2, 0}, 320}, {{1, 3}, 128}};
+  underEverySeed([&] { expectSame(device.attend(rows, parts, false, false, bundles), device.attend(rows, parts, false), c.name()); });
+}
+
 // The first pages on the device, the rest the CPU's: keys compete with each other wherever they are.
 TEST_P(CudaSparseAttention, OverKeysOnBothSidesIsThatOfOne) {
   const AttentionCase& c = GetParam();

@@ -14,7 +14,7 @@ export interface DeviceRow {
   readonly tokens: readonly number[];
   /** Most tokens the row will ever hold. */
   readonly capacityTokens: number;
-  /** How many of `tokens`, from the first, are a prompt, for which attention is dense. Default: all. */
+  /** How many of `tokens`, from the first, are a prompt, for which attention is dense; more where they only begin it. Default: all. */
   readonly promptTokens?: number;
   readonly temperature: number;
   readonly topP: number;
@@ -52,6 +52,8 @@ export interface Device {
   /** Where computing happens, and so where a square's inputs have to be. */
   readonly computeTier: Tier;
   readonly computeQueue: QueueName;
+  /** What a prompt's results depend on beside its tokens: only rows of one kind share what they begin with. Default: nothing. */
+  promptKind?(promptTokens: number): string;
 
   /**
    * Queues a task; never waits. It starts when all of `after` have completed. Completions are announced later, never inside `submit`.

@@ -94,6 +94,11 @@ export class NativeDevice implements Device {
     });
   }
 
+  promptKind(promptTokens: number): string {
+    const { longPromptTokens } = this.runtime;
+    return longPromptTokens > 0 && promptTokens >= longPromptTokens ? 'long' : '';
+  }
+
   submit(task: Task, after: readonly TaskEvent[]): TaskEvent {
     if (this.computeTier === 'gpu' && RIDERS.includes(task.name) && (task.from === 'disk' || task.to === 'disk')) return this.ride(task);
     switch (task.name) {

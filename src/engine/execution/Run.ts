@@ -62,10 +62,15 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
     super(setup, schedule.steady && { ...grid, staggered: schedule.steady === 'staggered' });
     setup.feed.onRow = (row) => {
       // A row that is scored is computed in full.
-      const path = row && row.newTokens > 0 && !this.closed ? this.pages.expect(lengthsOf(row), row.sequence.tokens) : undefined;
-      if (row && path) this.paths.set(row, path);
+      if (row && row.newTokens > 0 && !this.closed) this.expect(row);
       this.askPump();
     };
+  }
+
+  private expect(row: RunRow<Result>): void {
+    const { tokens } = row.sequence;
+    const path = this.pages.expect(lengthsOf(row), tokens, this.device.promptKind?.(tokens.length));
+    if (path) this.paths.set(row, path);
   }
 
   /** Called for every square that has passed all stages: returns its credit, and the results of rows that ended with it. */
@@ -268,7 +273,7 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
   private openPrefix(pages: RowPages, { tokens }: DeviceRow): AdmittedRow {
     const { lengths, sharedTokens } = pages;
     const given = tokens.slice(0, lengths.positions);
-    const row = this.open(undefined, pages, { ...GREEDY, tokens: given, capacityTokens: given.length });
+    const row = this.open(undefined, pages, { ...GREEDY, tokens: given, promptTokens: tokens.length, capacityTokens: given.length });
     this.checker.admit({ row, promptTokens: given.length + 1, newTokens: 0, sharedTokens, prefix: true });
     this.setup.recorder.prefix(given.length - sharedTokens);
     return { row, promptTokens: given.length - sharedTokens + 1, newTokens: 0 };

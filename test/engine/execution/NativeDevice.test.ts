@@ -42,6 +42,15 @@ describe('NativeDevice with a GPU', () => {
     expect(native.queues).toEqual(['gpu-compute', 'host-to-device', 'device-to-host', 'disk-read', 'disk-write', 'peer-receive', 'peer-send']);
   });
 
+  test('its prompts are of one kind, or of two where long ones are multiplied in another way', () => {
+    const kinds = (longPromptTokens: number): string[] => {
+      const native = device({ ...noted().runtime, longPromptTokens });
+      return [1, 127, 128, 500].map((tokens) => native.promptKind(tokens));
+    };
+    expect(new Set(kinds(0)).size).toBe(1);
+    expect(kinds(128)).toEqual(['', '', 'long', 'long']);
+  });
+
   test('a load from disk over the link is one native task, with an event on each queue', () => {
     const { runtime, calls, complete } = noted();
     const native = device(runtime);

@@ -3,7 +3,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { lastValueFrom, tap, toArray } from 'rxjs';
-import type { Device } from '../../../src/engine/execution/Device.js';
+import type { Device, DeviceRow } from '../../../src/engine/execution/Device.js';
 import type { Placement } from '../../../src/engine/memory/movement.js';
 import { diagonalBlock } from '../../../src/engine/schedules/diagonalBlock.js';
 import { rowByRow } from '../../../src/engine/schedules/rowByRow.js';
@@ -262,4 +262,26 @@ describe('a run on the simulated device', () => {
     );
     expect(most).toBe(3);
   });
+});
+
+test('prompts of two kinds share nothing, and a beginning is computed as one of its kind', async () => {
+  const common = Array.from({ length: 100 }, (_, i) => i);
+  const rows = [30, 30, 30, 10, 10, 10].map((own, row) => {
+    const prompt = [...common, ...Array.from({ length: own }, () => 1000 + row)];
+    return { promptTokens: prompt.length, newTokens: 2, prompt };
+  });
+  const opened: DeviceRow[] = [];
+  const simulated = simulatedRun({
+    grid: { ...GRID, tokensPerSquare: 64 }, rows, sharePrefixes: true, ahead: 8,
+    wrapDevice: (device) => overriding<Device>(device, {
+      promptKind: (promptTokens) => (promptTokens >= 120 ? 'long' : ''),
+      openRow: (run, row, sequence) => {
+        opened.push(sequence);
+        device.openRow(run, row, sequence);
+      },
+    }),
+  });
+  expect(await results(simulated)).toHaveLength(6);
+  const prefixes = opened.filter(({ promptTokens }) => promptTokens !== undefined);
+  expect(prefixes.map(({ tokens, promptTokens }) => [tokens.length, promptTokens])).toEqual([[100, 130], [100, 110]]);
 });

@@ -65,6 +65,32 @@ test('the more of the prompts is shared, the faster it is; nothing shared is as 
   expect(seconds).toEqual([...seconds].sort((a, b) => b - a));
 });
 
+describe('on a GPU', () => {
+  const there = { gpu: 1, cpu: 0, disk: 0 };
+  const policy: Policy = { ...resident, schedule: 'zigzag', weights: there, cache: there, activations: there };
+  const hardware = builtIn('flexgen-t4');
+
+  const half = { gpu: 0.5, cpu: 0.5, disk: 0 };
+
+  // The processor attends to what is in memory for each row anew.
+  const cases = [['all of the cache there', there, 2.5], ['half of it in memory', half, 1.4]] as const;
+
+  test.each(cases)('a prefix is computed once and kept once: %s', async (_, cache, times) => {
+    const request = { ...shared, hardware };
+    const [one, each] = [predict(request, { ...policy, cache }), predict({ ...apart, hardware }, { ...policy, cache })];
+    expect(one.wallSeconds).toBeLessThan(each.wallSeconds / times);
+    expect(one.memoryBytes.gpu).toBeLessThan(each.memoryBytes.gpu);
+    const { seconds } = await simulatePlan(request, { ...policy, cache });
+    expect(one.wallSeconds / seconds).toBeGreaterThan(0.8);
+    expect(one.wallSeconds / seconds).toBeLessThan(1.2);
+  });
+
+  test('but beside pages on disk', () => {
+    const spilling = { ...policy, cache: { gpu: 0.5, cpu: 0, disk: 0.5 } };
+    expect(predict({ ...shared, hardware }, spilling).wallSeconds).toBe(predict({ ...apart, hardware }, spilling).wallSeconds);
+  });
+});
+
 test.each([['flexgen', 'flexgen-t4'], ['lm-offload', 'lm-offload-a100']] as const)("the papers' models know nothing of it: %s", (costModel, machine) => {
   const hardware = builtIn(machine);
   const onGpu: Policy = { ...resident, schedule: 'zigzag', cpuAttention: false };

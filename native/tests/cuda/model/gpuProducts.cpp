@@ -72,6 +72,25 @@ TEST(GpuProducts, OfLongPromptsByCublasLtDependOnTheRowAlone) {
   EXPECT_EQ(library->objects, 0u);
 }
 
+// A prompt's beginning may be computed by itself, for several rows to go on from: it counts as a part of that prompt.
+TEST(GpuProducts, OfAPromptsBeginningAreThoseOfThePrompt) {
+  constexpr uint32_t kBeginning = 18;
+  const fake::Library library;
+  const TinyModel model(smallSpec());
+  const RuntimeOptions options = withProducts(onGpu(model.options()));
+  const std::vector<int32_t> text = randomTokens(kTokens, 67, 5);
+  const std::vector<float> alone = score(options, text, kPrompt, kTokens, false);
+  const auto behind = [&](uint32_t promptTokens) {
+    TinyRuntime tiny(options);
+    const uint32_t beginning = tiny.runtime.createRow(prompted({text.begin(), text.begin() + kBeginning}, promptTokens));
+    const uint32_t row = tiny.runtime.createRow(prompted(text, kPrompt));
+    tiny.pass({{beginning, 0, kBeginning, HeadMode::None, {0, 1}}});
+    return tiny.pass({{row, kBeginning, kTokens - kBeginning, HeadMode::Score, {0, 2, 3}, 1}})->scores;
+  };
+  expectSameBits(behind(kPrompt), {alone.begin() + kBeginning, alone.end()}, "of a long prompt");
+  EXPECT_GT(mostApart(behind(kBeginning), {alone.begin() + kBeginning, alone.end()}), 0) << "of a prompt by itself";
+}
+
 TEST(GpuProducts, WithoutCublasLtAreTheKernelsOrRefused) {
   const TinyModel model(smallSpec());
   const RuntimeOptions options = onGpu(model.options());

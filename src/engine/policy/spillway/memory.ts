@@ -76,12 +76,12 @@ function freshBytes({ kvHeads, headDim }: BlockSetting['shape'], tokens: number)
 }
 
 function withGpu({ hardware, shape, block }: BlockSetting, sizes: Sizes, liveRows: number, { streams, spills }: Charges): MemoryTerm[] {
-  const { layerWeightBytes: w, globalWeightBytes, tokenActivationBytes, rowPages, pageBytes } = sizes;
+  const { layerWeightBytes: w, globalWeightBytes, tokenActivationBytes, rowPages, sharedPages, pageBytes } = sizes;
   const { layers: l } = shape;
   const slots = slotsOf(block);
   const tokens = tokensPerSquareOf(block);
   const { scratchBytes, activationBytes } = workingMemory(shape, tokens, block.threads ?? hardware.cpu.threads, hardware.machine.instructionSet);
-  const cache = liveRows * rowPages * pageBytes;
+  const cache = (sharedPages + liveRows * (rowPages - sharedPages)) * pageBytes;
   // Staged pages of two batches, of one layer.
   const staging = (BUFFERS * Math.min(liveRows, block.batchSize) * rowPages * pageBytes) / l;
   const hidden = slots * tokens * tokenActivationBytes;

@@ -79,7 +79,9 @@ export function layerQueues(setting: BlockSetting, sizes: Sizes, { squares, load
   }
   const dequantise = block.compressWeights === 'none' ? 0 : layerElements(shape) / gpu.on.dequantiseValuesPerSecond;
   const host = block.cpuAttention;
-  const onCpu = squares * hostAttentionSeconds(cpu, links, load.decodeKeys, load.decodeRows);
+  // The processor attends to pages that rows share for each of them anew.
+  const sharedKeys = load.sharedKeys * (load.decodeRows / Math.max(1, tokens));
+  const onCpu = squares * hostAttentionSeconds(cpu, links, load.decodeKeys + sharedKeys, load.decodeRows);
   const gpuCompute: Affine = host ? { constant: squares * perSquare + dequantise, cg: attend } : { constant: squares * perSquare + dequantise, cg: attend, cc: attend, cn: attend };
   const cpuCompute: Affine = host ? { cc: onCpu, cn: onCpu } : {};
   // With attention on the CPU, queries (with the new keys and values) go down and outputs come up.

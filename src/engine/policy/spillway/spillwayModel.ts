@@ -58,19 +58,19 @@ function walkedOf(setting: BlockSetting, streams: boolean): Walked {
   return result;
 }
 
-/** The same where rows share nothing: with a GPU every prompt is computed whole. */
+/** The same where rows share nothing: on a GPU beside a disk every prompt is computed whole. */
 const plain = new WeakMap<BlockSetting, BlockSetting>();
 
-function asShared(setting: BlockSetting): BlockSetting {
+function asShared(setting: BlockSetting, { spills }: Charges): BlockSetting {
   const { sharedPrefixTokens = 0 } = setting.workload;
-  if (sharedPrefixTokens === 0 || setting.hardware.memory.gpuBytes === 0) return setting;
+  if (sharedPrefixTokens === 0 || setting.hardware.memory.gpuBytes === 0 || !spills) return setting;
   let without = plain.get(setting);
   if (!without) plain.set(setting, (without = { ...setting, workload: { ...setting.workload, sharedPrefixTokens: 0 } }));
   return without;
 }
 
 function blockCost(given: BlockSetting, charges: Charges, detail: 'fine' | 'coarse', at?: PlacementVector): BlockCost {
-  const setting = asShared(given);
+  const setting = asShared(given, charges);
   const { hardware, workload, block } = setting;
   const rows = rowsOf(workload, block);
   const live = Math.min(rows, slotsOf(block) * block.batchSize);

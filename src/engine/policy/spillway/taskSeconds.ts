@@ -38,13 +38,14 @@ export function taskSeconds(setting: BlockSetting, placement: PlacementShares): 
     if (name === 'store_cache' && queue === 'disk-write') return bytes / disk.writePages;
     if (name === 'load_weight' && queue === 'disk-read') return bytes > 0 ? disk.readOnceSeconds + bytes / disk.read : 0;
     if (name !== 'compute') return bytes / (rates[queue] ?? Infinity);
-    let [tokens, decodeRows, decodeKeys, promptKeys, sharedKeys, promptTokens, sampled] = [0, 0, 0, 0, 0, 0, 0];
+    let [tokens, decodeRows, decodeKeys, contextKeys, promptKeys, sharedKeys, promptTokens, sampled] = [0, 0, 0, 0, 0, 0, 0, 0];
     for (const range of rows) {
       const { sharedTokens = 0 } = range;
       tokens += range.tokens;
       sharedKeys += range.tokens * sharedTokens;
       if (mayBeSampled(range)) {
         decodeRows++;
+        contextKeys += range.firstPosition + 1;
         decodeKeys += range.firstPosition + 1 - sharedTokens;
       } else {
         promptKeys += range.tokens * (range.firstPosition - sharedTokens) + (range.tokens * (range.tokens + 1)) / 2;
@@ -57,7 +58,7 @@ export function taskSeconds(setting: BlockSetting, placement: PlacementShares): 
     if (part === 'finish') return corrected * (partSeconds(on, part) + finishSeconds(on, tokens));
     if (part === 'head') return corrected * (partSeconds(on, part) + headSeconds(on, sampled));
     if (part !== 'attend') return corrected * partSeconds(on, 'embed');
-    const host = onCpu > 0 ? onCpu * hostAttentionSeconds(cpu, links, decodeKeys, decodeRows) : 0;
+    const host = onCpu > 0 ? onCpu * hostAttentionSeconds(cpu, links, contextKeys, decodeRows) : 0;
     return corrected * (partSeconds(on, part) + prefillAttentionSeconds(on, promptKeys, promptTokens) + sharedAttentionSeconds(on, sharedKeys) + (1 - onCpu) * decodeAttentionSeconds(on, decodeKeys, decodeRows)) + host;
   };
 }
