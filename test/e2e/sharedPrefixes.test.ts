@@ -51,12 +51,12 @@ test('of a cache on disk, what rows share is in memory: no page of it is read fo
   const common = Array.from({ length: 72 }, (_, i) => (i * 17 + 3) % 250);
   // The prefix ends in the middle of a page, which goes on in each row's tail.
   const rows = Array.from({ length: 12 }, (_, id): Row => ({ id, tokens: [...common, ...Array.from({ length: 21 }, (_, i) => (id * 31 + i * 7) % 250)], maxNewTokens: 20 }));
-  await using engine = await Engine.open({ model: model('llama-Q4_1.gguf'), batchSize: 6, batches: 2, tokensPerSquare: 256, cache: { cpu: 0, disk: 1 } });
+  await using engine = await Engine.open({ model: model('llama-Q4_1.gguf'), batchSize: 6, batches: 2, tokensPerSquare: 256, cache: { cpu: 0, disk: 1 }, expectedRows: { promptTokens: 93, newTokens: 20, sharedPrefixTokens: 72, rows: 12 } });
   const shared = await generate(engine, rows, {});
   const alone = await generate(engine, rows, { sharePrefixes: false });
   expect(shared.results).toEqual(alone.results);
-  expect(shared.stats?.sharing.promptTokensSaved).toBe(11 * 72 + 72);
-  const read = ({ stats }: typeof shared): number => stats?.bytes.cache['disk to cpu'] ?? NaN;
+  expect(shared.stats?.sharing.promptTokensSaved).toBe(11 * 72);
+  const read = ({ stats }: typeof shared): number => stats?.bytes.cache['disk→cpu'] ?? NaN;
   expect(read(shared)).toBeGreaterThan(0);
   expect(read(shared)).toBeLessThan(read(alone) / 2);
 });
