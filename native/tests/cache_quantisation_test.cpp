@@ -23,7 +23,7 @@ std::vector<float> unusualNumbers(size_t n, std::mt19937& random) {
     if (kind == 2) values[i] += 40.0f;
     if (kind == 3 && random() % 8 == 0) values[i] *= 1000.0f;
     if (kind == 4 && random() % 8 == 0) values[i] = random() % 2 ? std::numeric_limits<float>::infinity() : -std::numeric_limits<float>::infinity();
-    values[i] = std::isinf(values[i]) ? values[i] : std::max(-3e38f, std::min(3e38f, values[i] * size));
+    values[i] = std::max(-3e38f, std::min(3e38f, values[i] * size));
   }
   return values;
 }
@@ -137,18 +137,28 @@ TEST(CacheQuantisation, KeysOfFourBitsAreZeroForZerosAndClampedBeyondTheRange) {
   };
   for (const double key : stored(0.0f)) EXPECT_EQ(key, 0.0);
   for (const double key : stored(-2.5f)) EXPECT_NEAR(key, -2.5, 0.1);
-  for (const double key : stored(std::numeric_limits<float>::infinity())) EXPECT_NEAR(key, 8188.0, 16.0);
-  for (const double key : stored(std::numeric_limits<float>::quiet_NaN())) EXPECT_TRUE(std::isnan(key));
+  for (const double key : stored(1e30f)) EXPECT_NEAR(key, 8188.0, 16.0);
+  for (const float odd : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()})
+    for (const double key : stored(odd)) EXPECT_TRUE(std::isnan(key));
 }
 
-TEST(CacheQuantisation, ANaNShowsInItsGroup) {
-  for (size_t at : {0u, 3u, 63u}) {
-    const AttentionCase c = {{CacheType::Q4, 1, 128, 16}, 1, 0, false, false};
-    TestRow row(c, 3, 4);
-    row.values[at] = std::numeric_limits<float>::quiet_NaN();
-    const std::vector<float> outputs = attendWhole(bestInstructionSet(), 1, c, row);
-    for (size_t d = 0; d < 128; d++) EXPECT_EQ(std::isnan(outputs[2 * 128 + d]), d < 64) << d;
-  }
+// In the cache of halves it shows in what is made of its element alone. What is merely beyond the range is clamped.
+TEST(CacheQuantisation, WhatIsNotFiniteShowsInItsGroup) {
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  for (const CacheType type : {CacheType::F16, CacheType::Q8, CacheType::Q4})
+    for (const float odd : {std::numeric_limits<float>::quiet_NaN(), infinity, -infinity, 1e30f})
+      for (const size_t at : {0u, 3u, 63u}) {
+        const AttentionCase c = {{type, 1, 128, 16}, 1, 0, false, false};
+        TestRow row(c, 3, 4);
+        row.values[at] = odd;
+        for (const InstructionSet isa : {InstructionSet::Scalar, bestInstructionSet()}) {
+          const std::vector<float> outputs = attendWhole(isa, 1, c, row);
+          for (size_t d = 0; d < 128; d++) {
+            const bool shows = odd != 1e30f && (type == CacheType::F16 ? d == at : d < 64);
+            EXPECT_EQ(!std::isfinite(outputs[2 * 128 + d]), shows) << cacheTypeName(type) << " " << odd << " at " << at << ": " << d;
+          }
+        }
+      }
 }
 
 TEST(CacheQuantisation, BytesAreATokensOwnAndTheSameOnEveryInstructionSet) {

@@ -60,7 +60,7 @@ TEST(NumericsVersion, StandsForEveryBitOfResults) {
       rounded = crc32c(rounded, &sum, sizeof(sum));
     }
   }
-  EXPECT_EQ(kNumericsVersion, 1u);
+  EXPECT_EQ(kNumericsVersion, 2u);
   EXPECT_EQ(kinds, 2997119905u);
   EXPECT_EQ(rounded, 1563620885u);
 }

@@ -71,6 +71,13 @@ describe('a row whose logits are not finite is an error row, and costs no other 
     }
   });
 
+  test.each(['none', '8bit', '4bit'] as const)('values that are infinite go through a cache of every kind (%s) as such', async (compressCache) => {
+    const path = await overwritten({ role: 'v.weight', layer: 1, row: 3, column: 5, value: Infinity });
+    const options = { model: path, compressCache };
+    const found = [...(await generate(options, rows(false))), ...(await generate({ ...options, sparseAttention: 0.5 }, rows(false)))];
+    for (const { error } of found) expect(error).toMatchObject({ code: 'numeric', message: expect.stringContaining('behind layer 1:') as unknown });
+  });
+
   test('the engine of the last layers samples, the first one owns the row', async () => {
     const path = await oddEmbedding(NaN);
     const expected = await generate({ model: SOUND }, rows(false), { logprobs: 1 });

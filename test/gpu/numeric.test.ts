@@ -34,3 +34,9 @@ test.each([undefined, 0, 2])('on a GPU, too, a row whose logits are not finite i
     else expect(row).toMatchObject({ finishReason: 'error', error: { code: 'numeric', message: expect.stringContaining('are not finite: found') as unknown } });
   }
 });
+
+test.each(['none', '8bit', '4bit'] as const)('values that are infinite go through a cache of every kind (%s) as such', async (compressCache) => {
+  const path = await overwrittenModel(model('llama-F32.gguf'), mkdtempSync(join(folder, 'model-')), [{ role: 'v.weight', layer: 1, row: 3, column: 5, value: Infinity }]);
+  await using engine = await Engine.open({ model: path, gpuMemory: '16MiB', batchSize: 4, tokensPerSquare: 16, disk: folder, compressCache });
+  for await (const row of engine.generate(rows(false))) expect(row.error?.code).toBe('numeric');
+});

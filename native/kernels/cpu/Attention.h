@@ -15,7 +15,7 @@ size_t cachePageBytes(const CacheLayout& layout);
 
 // Writes one token's keys and values, [kvHeads * headDim] each, at `index` within a page: what is written depends on them alone, bitwise, and touches
 // no byte of another token, so that several threads may store different tokens of a page. With Q8 and Q4 an element is off by at most half a step of
-// its group, which is a 255th or a 15th of the group's range; numbers beyond +-65504 are clamped; a NaN makes its group NaN. For keys with Q4 that holds on
+// its group, which is a 255th or a 15th of the group's range; finite numbers beyond +-65504 are clamped, with F16, too; NaN and infinity make their group NaN. For keys with Q4 that holds on
 // average of a group's squares, and of the range after the transform (CacheLayout.h); they are clamped at +-8188.
 void cacheStore(const Kernels& kernels, const CacheLayout& layout, uint8_t* page, uint32_t index, const float* keys, const float* values);
 

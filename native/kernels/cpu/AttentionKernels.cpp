@@ -195,7 +195,11 @@ void attendBlocks(const AttentionBlock* blocks, uint32_t count) {
 }
 
 static inline void storeElements(float* p, f32x16 v) { store(p, v); }
-static inline void storeElements(uint16_t* p, f32x16 v) { storeHalf(p, min(set1(65504.0f), max(set1(-65504.0f), v))); }
+// What is not finite stays so, and shows in what is made of it.
+static inline void storeElements(uint16_t* p, f32x16 v) {
+  const f32x16 clamped = min(set1(kLargestHalf), max(set1(-kLargestHalf), v));
+  storeHalf(p, selectLess(abs(v), set1(__builtin_inff()), clamped, v));
+}
 
 template <typename Element>
 static void storeHeads(const CacheLayout& layout, uint8_t* page, uint32_t index, const float* keys, const float* values) {

@@ -45,7 +45,7 @@ static inline float squaredError(const f32x16* elements, size_t n, GroupScale ha
   return reduceAdd(sum);
 }
 
-// `n` elements, 1 to kCacheGroup. Beyond the largest half, infinity included, they are clamped to it. A NaN makes the minimum NaN, so that it shows.
+// `n` elements, 1 to kCacheGroup. Beyond the largest half they are clamped to it. NaN and infinity make the minimum NaN, so that they show.
 template <bool Narrow>
 static inline void quantiseGroup(const float* elements, size_t n, int levels, QuantisedGroup* group) {
   f32x16 lowest = set1(kLargestHalf), highest = set1(-kLargestHalf), odd = zero();
@@ -53,10 +53,10 @@ static inline void quantiseGroup(const float* elements, size_t n, int levels, Qu
   for (size_t i = 0; i < n; i += 16) {
     const size_t left = n - i < 16 ? n - i : 16;
     // min and max keep their second argument where one is NaN, and the fill changes neither end.
-    const f32x16 x = min(set1(kLargestHalf), max(set1(-kLargestHalf), loadPartial(elements + i, left, elements[0])));
+    const f32x16 element = loadPartial(elements + i, left, elements[0]), x = min(set1(kLargestHalf), max(set1(-kLargestHalf), element));
     lowest = min(x, lowest);
     highest = max(x, highest);
-    odd = add(odd, sub(x, x));
+    odd = add(odd, sub(element, element));  // NaN where it is not finite
     clamped[i / 16] = x;
   }
   const float bottom = -reduceMax(neg(lowest)), top = reduceMax(highest), nan = reduceAdd(odd), count = static_cast<float>(levels);
@@ -89,13 +89,14 @@ static inline void quantiseGroup(const float* elements, size_t n, int levels, Qu
   }
 }
 
-// Keys of 4 bits are transformed before. Clamped, so that what comes out is within the range of halves.
+// Keys of 4 bits are transformed before. Clamped, so that what comes out is within the range of halves; what is not finite stays so.
 static inline void quantiseTurned(const float* elements, size_t n, int levels, QuantisedGroup* group) {
   const f32x16 most = set1(kLargestHalf * hadamardQueryFactor(n)), least = neg(most);
   float clamped[kMostHadamard], turned[kMostHadamard];
   for (size_t i = 0; i < n; i += 16) {
     const size_t left = n - i < 16 ? n - i : 16;
-    storePartial(clamped + i, min(most, max(least, loadPartial(elements + i, left))), left);
+    const f32x16 element = loadPartial(elements + i, left);
+    storePartial(clamped + i, selectLess(abs(element), set1(__builtin_inff()), min(most, max(least, element)), element), left);
   }
   hadamard(clamped, n, hadamardKeyFactor(n), turned);
   quantiseGroup<true>(turned, n, levels, group);

@@ -32,6 +32,9 @@ __device__ __forceinline__ uint16_t toHalf(float value) {
 #endif
 }
 
+// To within +-most; what is not finite stays so, and shows in what is made of it.
+__device__ __forceinline__ float clampFinite(float x, float most) { return x - x != 0.0f ? x : x > most ? most : x < -most ? -most : x; }
+
 __device__ __forceinline__ uint32_t packHalves(float low, float high) { return static_cast<uint32_t>(toHalf(high)) << 16 | toHalf(low); }
 
 // a * b + c for both halves of the words, each rounded once.

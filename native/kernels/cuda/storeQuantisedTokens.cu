@@ -23,9 +23,6 @@ struct Scale {
   uint16_t scale, minimum;
 };
 
-// Its first argument where the second is NaN.
-__device__ __forceinline__ float clampTo(float x, float most) { return x > most ? most : x < -most ? -most : x; }
-
 // The largest half that is not above x, and the smallest that is not below it; |x| at most kLargestHalf.
 __device__ __forceinline__ uint16_t halfBelow(float x) {
   const uint16_t half = toHalf(x);
@@ -54,17 +51,17 @@ __device__ __forceinline__ float squaredError(const Group& group, Scale halves, 
   return __shfl_sync(kAllLanes, sum, 0);
 }
 
-// Codes of the group, and its scale. Beyond the largest half, infinity included, numbers are clamped to it; a NaN makes the minimum NaN, so that it shows.
+// Codes of the group, and its scale. Beyond the largest half numbers are clamped to it; NaN and infinity make the minimum NaN, so that they show.
 // What fills up the last sixteen has the first number's code, as on the CPU.
 __device__ __forceinline__ Scale quantise(Group& group, float levels, bool narrow, uint32_t codes[2]) {
   float largest = -kLargestHalf, negatedSmallest = -kLargestHalf;
   bool odd = false;
 #pragma unroll
   for (uint32_t i = 0; i < 2; i++) {
-    group.x[i] = clampTo(group.x[i], kLargestHalf);
+    group.x[i] = clampFinite(group.x[i], kLargestHalf);
     codes[i] = 0;
     if (group.element(i) >= group.count) continue;
-    odd = odd || group.x[i] != group.x[i];
+    odd = odd || group.x[i] - group.x[i] != 0.0f;
     largest = fmaxf(largest, group.x[i]);
     negatedSmallest = fmaxf(negatedSmallest, -group.x[i]);
   }
@@ -146,7 +143,7 @@ __global__ void storeQuantisedTokensKernel(CacheLayout layout, const AttentionTo
       const uint32_t bits = hadamardBits(group.count);
       // Clamped, so that what comes out is within the range of halves.
 #pragma unroll
-      for (uint32_t i = 0; i < 2; i++) group.x[i] = clampTo(group.x[i], kLargestHalf * hadamardQueryFactor(bits));
+      for (uint32_t i = 0; i < 2; i++) group.x[i] = clampFinite(group.x[i], kLargestHalf * hadamardQueryFactor(bits));
       hadamard(group.x, bits);
 #pragma unroll
       for (uint32_t i = 0; i < 2; i++) group.x[i] *= hadamardKeyFactor(bits);

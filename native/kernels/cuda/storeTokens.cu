@@ -9,8 +9,7 @@ __device__ __forceinline__ void storeElement(uint8_t* at, size_t index, bool hal
     reinterpret_cast<float*>(at)[index] = value;
     return;
   }
-  constexpr float kLargest = 65504.0f;  // a NaN stays one
-  reinterpret_cast<uint16_t*>(at)[index] = toHalf(value > kLargest ? kLargest : value < -kLargest ? -kLargest : value);
+  reinterpret_cast<uint16_t*>(at)[index] = toHalf(clampFinite(value, kLargestHalf));
 }
 
 // A block a token and KV head.
