@@ -311,8 +311,8 @@ export class Engine implements GenerationSource, AsyncDisposable {
     const run = new Run<Result>({
       ...this.setup(options, recorder),
       schedule,
-      // On a GPU and across engines rows share nothing yet.
-      sharePrefixes: sharePrefixes && !peers && !this.settled.gpuTier,
+      // On a GPU rows share nothing yet.
+      sharePrefixes: sharePrefixes && !this.settled.gpuTier,
       feed: new RowFeed(rows, grid.slots * grid.rowsPerSlot, BYTES_AHEAD),
       mostRows,
       ...(peers && { peers, begin: beginOf(stageFacts(this.source.decoder, this.settled, this.resultIdentity.model)) }),

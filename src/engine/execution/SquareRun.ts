@@ -114,7 +114,9 @@ export abstract class SquareRun<Row extends HeldRow> implements StageContext {
     }));
     // What could be wrong with what the caller gave has shown by now: from here on there is something to give back.
     device.openRun(id, { slots: grid.slots, tokensPerSquare: grid.tokensPerSquare, peers: this.boundary });
-    this.pages = pool.openRun(steady, sharePrefixes);
+    this.pages = pool.openRun(steady, sharePrefixes, (page) => {
+      this.freed(page);
+    });
     this.completions = device.completed$.subscribe((burst) => {
       recorder.timed(() => {
         this.complete(burst);
@@ -218,6 +220,11 @@ export abstract class SquareRun<Row extends HeldRow> implements StageContext {
     this.device.closeRow(this.base.id, row);
   }
 
+  /** A page of the cache is kept for rows to come no longer. */
+  protected freed(page: number): void {
+    void page;
+  }
+
   /** Nothing is under way. */
   protected get idle(): boolean {
     return this.credits === this.base.window;
@@ -274,9 +281,13 @@ export abstract class SquareRun<Row extends HeldRow> implements StageContext {
   /** Something of the batch is no longer under way: whether it was the last. */
   protected leave(batch: readonly RowRange[]): boolean {
     const squares = (this.underWay.get(batch) ?? 1) - 1;
-    if (squares > 0) this.underWay.set(batch, squares);
-    else this.underWay.delete(batch);
-    return squares === 0;
+    if (squares > 0) {
+      this.underWay.set(batch, squares);
+      return false;
+    }
+    this.underWay.delete(batch);
+    for (const { row } of batch) this.live.get(row)?.pages.copied();
+    return true;
   }
 
   private boundaryEvents(): ConstructorParameters<typeof Boundary>[3] {

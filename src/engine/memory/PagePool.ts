@@ -1,5 +1,6 @@
 import { Subject, type Observable } from 'rxjs';
 import { AdmissionPace } from './AdmissionPace.js';
+import { FollowedPages } from './FollowedPages.js';
 import { GrowthForecast, type GrowingRow, type SweepRules } from './GrowthForecast.js';
 import { least, NO_PAGES, plus, within } from './pageCounts.js';
 import { PageList } from './PageList.js';
@@ -35,8 +36,10 @@ const WORTHWHILE_TOKENS = 128;
 export interface RunPages {
   /** A row waits, with this prompt: what it has in common with others is kept for it. Undefined where rows share nothing. */
   expect(prompt: readonly number[]): PrefixPath | undefined;
-  /** Pages for a row that somebody else has admitted, what its prompt needs taken; undefined while that is not free. */
-  take(lengths: RowLengths): RowPages | undefined;
+  /** Pages for a row that somebody else has admitted, what its prompt needs taken; undefined while that is not free. @param prefix what `followed` says of it */
+  take(lengths: RowLengths, prefix?: RowPrefix): RowPages | undefined;
+  /** What rows share that somebody else has admitted. */
+  readonly followed: FollowedPages;
   /** Says that a sweep has been planned: time goes by. */
   advance(): void;
   /**
@@ -110,31 +113,43 @@ export class PagePool {
   /** Uses no more than so many pages from now on: somebody who has to hold the same rows has no more. */
   limitTo(pages: PageCounts): void {
     this.size = least(this.size, pages);
+    this.lists.memory.limitTo(this.size.memory);
   }
 
   /**
    * @param sweeps what the run's schedule promises, if it does: its rows are then counted as they grow. Not while several runs share the
    * pool, since they know nothing of each other's pace: then every row counts in full
    * @param shares its rows share the pages of what their prompts have in common; only where all pages are in memory
+   * @param onFree told which page is kept for others no longer
    */
-  openRun(sweeps?: SteadySweeps, shares = false): RunPages {
+  openRun(sweeps?: SteadySweeps, shares = false, onFree: (page: number) => void = () => undefined): RunPages {
     const rows = new Set<RowPages>();
-    const tree = shares && this.gpu.share === 0 && this.disk.share === 0 ? new PrefixTree(this.pageTokens, this.lists.memory) : undefined;
+    const give = (page: number): void => {
+      this.lists.memory.give(page);
+      onFree(page);
+    };
+    const tree = shares && this.gpu.share === 0 && this.disk.share === 0 ? new PrefixTree(this.pageTokens, { give }) : undefined;
+    const followed = new FollowedPages(this.pageTokens, (page) => {
+      this.lists.memory.give(page);
+      this.releases.next();
+    });
     const pace = new AdmissionPace(this.size, this.pageTokens);
-    const hold = (lengths: RowLengths, placement: PageCounts): RowPages => {
+    const hold = (lengths: RowLengths, placement: PageCounts, prefix?: RowPrefix): RowPages => {
       const row = new RowPages(lengths, placement, this.pageTokens, this.lists, () => {
         rows.delete(row);
         this.releases.next();
-      });
+      }, prefix);
       rows.add(row);
       return row;
     };
     const run: RunPages = {
       expect: (prompt) => tree?.enter(prompt),
-      take: (lengths) => {
+      followed,
+      take: (lengths, prefix) => {
         const placement = placePages(lengths.positions, this.rules);
         const begun = Math.max(1, Math.ceil(Math.min(lengths.promptTokens, lengths.positions) / this.pageTokens));
-        return this.has(heldPages(placement, begun)) ? hold(lengths, placement) : undefined;
+        const own = plus(heldPages(placement, begun), { ...NO_PAGES, memory: prefix?.match.pages ?? 0 }, -1);
+        return this.has(own) ? hold(lengths, placement, prefix) : undefined;
       },
       advance: () => {
         pace.advance();
@@ -143,6 +158,7 @@ export class PagePool {
       close: () => {
         this.runs.delete(run);
         tree?.close();
+        followed.close();
         this.releases.next();
       },
     };
@@ -182,7 +198,7 @@ export class PagePool {
     const needs = (lengths: RowLengths, prefix?: RowPrefix): { readonly own: OwnPart; readonly beside: PageCounts } => {
       const { pages = 0, tokens = 0 } = prefix?.match ?? {};
       const row = { lengths, placement: placePages(lengths.positions, this.rules), next: tokens, sharedPages: pages };
-      return { own: ownPart(row, this.pageTokens), beside: { ...NO_PAGES, memory: prefix?.tree.idlePages(prefix.path, prefix.match) ?? 0 } };
+      return { own: ownPart(row, this.pageTokens), beside: { ...NO_PAGES, memory: (prefix && tree?.idlePages(prefix.path, prefix.match)) ?? 0 } };
     };
     const take = (lengths: RowLengths, prefix?: RowPrefix): RowPages | undefined => {
       const { own, beside } = needs(lengths, prefix);

@@ -297,12 +297,12 @@ function isCommon({ holders, readers }: PrefixNode): boolean {
   return holders > 1 || (holders === 0 && readers > 0);
 }
 
-function nodeOf(parent: PrefixNode | undefined, start: number, tokens: readonly number[]): PrefixNode {
+export function nodeOf(parent: PrefixNode | undefined, start: number, tokens: readonly number[]): PrefixNode {
   return { parent, start, tokens, children: new Map(), resident: new Set(), known: 0, kept: 0, page: undefined, writer: undefined, holders: 0, readers: 0 };
 }
 
 /** Tokens of the node's page that have been computed, or are about to be before whatever is issued next. */
-function computed(node: PrefixNode | undefined): number {
+export function computed(node: PrefixNode | undefined): number {
   if (node?.page === undefined) return 0;
   return node.writer ? Math.min(node.tokens.length, Math.max(0, node.writer.next - node.start)) : node.tokens.length;
 }
