@@ -3,22 +3,7 @@ import fc from 'fast-check';
 import { Subject } from 'rxjs';
 import { Engine, offloadGenerate, type EngineOptions, type Row, type RowResult, type RunOptions, type RunStats } from '../../src/index.js';
 import { schedules } from '../support/arbitraryRuns.js';
-import { model } from './support.js';
-
-/** Rows of a tree of prompts: a system's, a document's and a question's tokens. */
-const trees = fc.array(
-  fc.record({ system: fc.nat(1), document: fc.nat(2), question: fc.nat(9), systemTokens: fc.constantFrom(0, 20, 32, 45), documentTokens: fc.constantFrom(0, 12, 19), new: fc.integer({ min: 1, max: 6 }), sampled: fc.boolean() }),
-  { minLength: 2, maxLength: 14 },
-).map((picks) => picks.map((pick, id): Row => ({
-  id,
-  tokens: [
-    ...Array.from({ length: pick.systemTokens }, (_, i) => (pick.system * 91 + i * 17 + 3) % 250),
-    ...Array.from({ length: pick.documentTokens }, (_, i) => (pick.document * 57 + i * 29 + 11) % 250),
-    ...Array.from({ length: 1 + pick.question }, (_, i) => (pick.question * 31 + i * 7 + 5) % 250),
-  ],
-  maxNewTokens: pick.new,
-  ...(pick.sampled && { temperature: 0.9, seed: id }),
-})));
+import { blocks, model, treesOfRows } from './support.js';
 
 async function generate(engine: Engine, rows: readonly Row[], run: RunOptions): Promise<{ results: RowResult[]; stats: RunStats | undefined }> {
   const results: RowResult[] = [];
@@ -35,7 +20,7 @@ const MODELS: readonly (readonly [string, Partial<EngineOptions>])[] = [
 describe.each(MODELS)('%s, %j', (name, more) => {
   test('the same bits with sharing on and off, whatever the tree, the order, the schedule and the chunks', async () => {
     await fc.assert(
-      fc.asyncProperty(trees, schedules, fc.integer({ min: 1, max: 6 }), fc.integer({ min: 1, max: 2 }), fc.integer({ min: 6, max: 64 }), async (rows, schedule, batchSize, batches, tokensPerSquare) => {
+      fc.asyncProperty(treesOfRows, schedules, blocks, async (rows, schedule, { batchSize, batches, tokensPerSquare }) => {
         await using engine = await Engine.open({ model: model(name), batchSize, batches, tokensPerSquare, ...more });
         const shared = await generate(engine, rows, { schedule });
         const alone = await generate(engine, rows, { schedule, sharePrefixes: false });

@@ -1,4 +1,5 @@
 import { fileURLToPath } from 'node:url';
+import fc from 'fast-check';
 import { Engine, type EngineOptions, type Row, type RowResult, type RunOptions } from '../../src/index.js';
 
 /** A tiny model of test/fixtures/models. */
@@ -16,3 +17,29 @@ export async function generateUnequal(options: EngineOptions, run: RunOptions = 
   for await (const row of engine.generate(unequalRows, { logprobs: 1, ...run })) results.push(row);
   return results;
 }
+
+/** Rows of a tree of prompts: a system's, a document's and a question's tokens. */
+export const treesOfRows = fc.array(
+  fc.record({
+    system: fc.nat(1), document: fc.nat(2), question: fc.nat(9),
+    systemTokens: fc.constantFrom(0, 20, 32, 45), documentTokens: fc.constantFrom(0, 12, 19),
+    new: fc.integer({ min: 1, max: 6 }), sampled: fc.boolean(),
+  }),
+  { minLength: 2, maxLength: 14 },
+).map((picks) => picks.map((pick, id): Row => ({
+  id,
+  tokens: [
+    ...Array.from({ length: pick.systemTokens }, (_, i) => (pick.system * 91 + i * 17 + 3) % 250),
+    ...Array.from({ length: pick.documentTokens }, (_, i) => (pick.document * 57 + i * 29 + 11) % 250),
+    ...Array.from({ length: 1 + pick.question }, (_, i) => (pick.question * 31 + i * 7 + 5) % 250),
+  ],
+  maxNewTokens: pick.new,
+  ...(pick.sampled && { temperature: 0.9, seed: id }),
+})));
+
+/** The sizes of an engine's block. */
+export const blocks = fc.record({
+  batchSize: fc.integer({ min: 1, max: 6 }),
+  batches: fc.integer({ min: 1, max: 2 }),
+  tokensPerSquare: fc.integer({ min: 6, max: 64 }),
+});

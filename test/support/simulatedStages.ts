@@ -33,6 +33,8 @@ export interface StagesSetup extends JudgedSetup {
   readonly wrapLink?: (link: ActivationLink, from: number) => ActivationLink;
   readonly linkCapacity?: number;
   readonly sharePrefixes?: boolean;
+  /** Of each stage, where they are another ring's, too. */
+  readonly pools?: readonly PagePool[];
 }
 
 /** One of several connected runs, with what a test may want to look at. */
@@ -68,7 +70,8 @@ export function simulatedStages(given: StagesSetup): SimulatedStage[] {
     first += count;
     const fail = given.fail?.(index);
     const device = new SimulatedDevice({ ...simulation, time, ...(fail && { fail }) });
-    const pool = new PagePool(index === 0 ? given.pages : (given.laterPages?.[index - 1] ?? given.pages), given.pageTokens);
+    const pages = index === 0 ? given.pages : (given.laterPages?.[index - 1] ?? given.pages);
+    const pool = given.pools?.[index] ?? new PagePool(pages, given.pageTokens);
     const events: TaskEvent[] = [];
     device.completed$.subscribe((burst_) => {
       for (const { event } of burst_) events.push(event);
@@ -97,11 +100,13 @@ export function simulatedStages(given: StagesSetup): SimulatedStage[] {
       sharesPages: true,
     };
     const rows = given.pauses === undefined ? given.rows : late(given.rows, given.pauses);
+    const feed = new RowFeed(runRows(rows), given.ahead ?? grid.slots * grid.rowsPerSlot);
     const run =
       index === 0
-        ? new Run<SimulatedResult>({ ...setup, schedule: given.schedule, feed: new RowFeed(runRows(rows), given.ahead ?? grid.slots * grid.rowsPerSlot), begin: beginOf(facts), sharePrefixes })
+        ? new Run<SimulatedResult>({ ...setup, schedule: given.schedule, feed, begin: beginOf(facts), sharePrefixes })
         : new FollowingRun({ ...setup, peers: { source, sink }, join: (begin) => joined(begin, facts) });
-    return { run, results$: squares<SimulatedResult>(run).pipe(given.pipeline(run), finishedRows<SimulatedResult>(run)), pool, events, setup, lives, contents: watched.contents, admitted };
+    const results$ = squares<SimulatedResult>(run).pipe(given.pipeline(run), finishedRows<SimulatedResult>(run));
+    return { run, results$, pool, events, setup, lives, contents: watched.contents, admitted };
   });
 }
 
@@ -113,7 +118,8 @@ function noting(sink: ActivationSink, note: (row: AdmittedRow) => void, { rows, 
       if (message.kind === 'open') {
         const { row, sequence: { tokens }, newTokens, prefix = false, sharing } = message;
         const sharedTokens = sharing?.copy?.position ?? (sharing?.pages.length ?? 0) * pageTokens;
-        note({ row, promptTokens: tokens.length + (prefix ? 1 : 0), newTokens, prefix, sharedTokens, given: prefix ? undefined : (rows.find(({ prompt }) => prompt === tokens) ?? rows[row]) });
+        const given = prefix ? undefined : (rows.find(({ prompt }) => prompt === tokens) ?? rows[row]);
+        note({ row, promptTokens: tokens.length + (prefix ? 1 : 0), newTokens, prefix, sharedTokens, given });
       }
       return sink.send(message);
     },

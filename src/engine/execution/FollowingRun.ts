@@ -53,6 +53,7 @@ export class FollowingRun extends SquareRun<FollowedRow> implements RunOfSquares
 
   retire(square: IssuedSquare): never[] {
     const left = this.leaveWindow(square);
+    if (square.layer === this.lastLayer) this.through(square.rows);
     for (const { row } of left ? square.rows : []) {
       const live = this.live.get(row);
       if (!live) continue;
@@ -145,7 +146,7 @@ export class FollowingRun extends SquareRun<FollowedRow> implements RunOfSquares
   /** False while there is not enough memory for the row's prompt; those that had it before give it back without our doing. */
   private open({ row, sequence, newTokens, prefix: isPrefix = false, sharing }: OpenMessage): boolean {
     if (this.live.has(row)) throw new PeerError(`open: found row ${row} a second time, expected it once until it is closed`);
-    if (sharing && !this.shares) throw new PeerError('open.sharing: found pages that rows share, expected none: not every engine has said that it can');
+    if (sharing && !this.shares) throw new PeerError('open.sharing: found pages that rows share, expected none: not all engines can');
     const given = sequence.tokens.length;
     // No token follows a prefix that it would have to leave out.
     const promptTokens = isPrefix ? given + 1 : given;

@@ -77,6 +77,7 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
   /** Called for every square that has passed all stages: returns its credit, and the results of rows that ended with it. */
   retire(square: IssuedSquare): Result[] {
     const left = this.leaveWindow(square);
+    if (!this.boundary && square.layer === this.lastLayer) this.through(square.rows);
     return this.advance(square.rows, left, square.events.head);
   }
 
@@ -192,6 +193,7 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
     }
     this.returning.delete(key);
     this.boundary?.tokens.returned(rows, output);
+    this.through(rows);
     for (const result of this.advance(rows, this.leave(rows), output)) this.returned$.next(result);
   }
 
@@ -292,7 +294,8 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
     device.openRow(id, row, sequence, pages);
     if (this.boundary) {
       const sharing = this.numbers.sharedBy(pages);
-      this.boundary.post({ kind: 'open', row, sequence, newTokens: waiting?.newTokens ?? 0, ...(!waiting && { prefix: true }), ...(sharing && { sharing }) });
+      const newTokens = waiting?.newTokens ?? 0;
+      this.boundary.post({ kind: 'open', row, sequence, newTokens, ...(!waiting && { prefix: true }), ...(sharing && { sharing }) });
     }
     return row;
   }

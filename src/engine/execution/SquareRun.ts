@@ -72,6 +72,7 @@ export abstract class SquareRun<Row extends HeldRow> implements StageContext {
   protected readonly live = new Map<RowId, Row>();
   protected readonly pages: RunPages;
   protected readonly firstLayer: number;
+  protected readonly lastLayer: number;
   protected readonly boundary: Boundary | undefined;
   /** The next square, while there is no memory for it. */
   protected held: Square | undefined;
@@ -106,8 +107,9 @@ export abstract class SquareRun<Row extends HeldRow> implements StageContext {
     this.checker = new PathChecker(grid);
     this.composition = new CompositionChecker(requiredMoves(movement, (row) => this.pagesOf(row)));
     this.drained = new Promise((resolve) => (this.resolveDrained = resolve));
-    const { first, embeds } = layerBounds(grid);
+    const { first, last, embeds } = layerBounds(grid);
     this.firstLayer = first;
+    this.lastLayer = last;
     this.boundary = peers && new Boundary(peers, embeds, grid.slots, this.boundaryEvents());
     this.listening.add(signal && onAbort(signal, (reason) => {
       this.fail(new InterruptedError(reason));
@@ -115,7 +117,7 @@ export abstract class SquareRun<Row extends HeldRow> implements StageContext {
     // What could be wrong with what the caller gave has shown by now: from here on there is something to give back.
     device.openRun(id, { slots: grid.slots, tokensPerSquare: grid.tokensPerSquare, peers: this.boundary });
     this.pages = pool.openRun(steady, sharePrefixes, (page) => {
-      this.freed(page);
+      this.freed?.(page);
     });
     this.completions = device.completed$.subscribe((burst) => {
       recorder.timed(() => {
@@ -221,9 +223,7 @@ export abstract class SquareRun<Row extends HeldRow> implements StageContext {
   }
 
   /** A page of the cache is kept for rows to come no longer. */
-  protected freed(page: number): void {
-    void page;
-  }
+  protected freed?(page: number): void;
 
   /** Nothing is under way. */
   protected get idle(): boolean {
@@ -281,13 +281,14 @@ export abstract class SquareRun<Row extends HeldRow> implements StageContext {
   /** Something of the batch is no longer under way: whether it was the last. */
   protected leave(batch: readonly RowRange[]): boolean {
     const squares = (this.underWay.get(batch) ?? 1) - 1;
-    if (squares > 0) {
-      this.underWay.set(batch, squares);
-      return false;
-    }
-    this.underWay.delete(batch);
+    if (squares > 0) this.underWay.set(batch, squares);
+    else this.underWay.delete(batch);
+    return squares === 0;
+  }
+
+  /** A batch has been through all layers for which the run answers: what its rows begin as a copy of has been copied. */
+  protected through(batch: readonly RowRange[]): void {
     for (const { row } of batch) this.live.get(row)?.pages.copied();
-    return true;
   }
 
   private boundaryEvents(): ConstructorParameters<typeof Boundary>[3] {

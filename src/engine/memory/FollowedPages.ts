@@ -3,6 +3,8 @@ import { computed, nodeOf, type PageWriter, type PrefixNode } from './PrefixTree
 import type { PrefixPages, RowPrefix } from './RowPages.js';
 import type { SharedPrefix } from './SharedPrefix.js';
 
+const NUMBER = 'the number of a page that rows share';
+
 /** A row's pages, as the engine that decides on them wants them. */
 export interface FollowedPrefix extends RowPrefix {
   /** Numbers of its own first pages. */
@@ -10,9 +12,9 @@ export interface FollowedPrefix extends RowPrefix {
 }
 
 /**
- * The pages that rows of a run have in common where another engine decides on that: it gives them numbers, and this one has a page of its own for each. One lives
- * until it is said to be free and nobody holds or copies it here. What is said is not believed: whatever does not fit is an error, and a row sees no page, and no
- * part of one, that this run has not computed.
+ * The pages that rows of a run have in common where another engine decides on that: it gives them numbers, and this one has a page of its
+ * own for each. One lives until it is said to be free and nobody holds or copies it here. What is said is not believed: whatever does not
+ * fit is an error, and a row sees no page, and no part of one, that this run has not computed.
  */
 export class FollowedPages implements PrefixPages {
   private readonly numbered = new Map<number, PrefixNode>();
@@ -31,18 +33,18 @@ export class FollowedPages implements PrefixPages {
   prefixOf({ pages, copy, own }: SharedPrefix, tokens: readonly number[]): FollowedPrefix {
     const { pageTokens } = this;
     const start = pages.length * pageTokens;
-    const shared = pages.map((number, index) => this.found('open.sharing.pages', number, index * pageTokens, pageTokens));
+    const shared = pages.map((number, index) => this.found('.pages', number, index * pageTokens, pageTokens));
     const begin = copy?.position ?? start;
-    if (begin >= tokens.length) throw new PeerError(`open.sharing: found ${begin} tokens that others have computed, expected fewer than the row's ${tokens.length}`);
+    if (begin >= tokens.length) throw wrong('', `${begin} tokens that others have computed`, `fewer than the row's ${tokens.length}`);
     if (copy && (begin <= start || begin >= start + pageTokens)) {
-      throw new PeerError(`open.sharing.copy.position: found ${begin}, expected one within the page of position ${start}, behind its first`);
+      throw wrong('.copy.position', begin, `one within the page of position ${start}, behind its first`);
     }
-    const source = copy && this.found('open.sharing.copy.page', copy.page, start, begin - start);
+    const source = copy && this.found('.copy.page', copy.page, start, begin - start);
     const most = Math.ceil(tokens.length / pageTokens) - pages.length;
-    if (own.length > most) throw new PeerError(`open.sharing.own: found ${own.length} pages, expected at most the ${most} of the row's prompt that are its own`);
-    if (new Set(own).size < own.length) throw new PeerError('open.sharing.own: found a number twice, expected each once');
+    if (own.length > most) throw wrong('.own', `${own.length} pages`, `at most the ${most} of the row's prompt that are its own`);
+    if (new Set(own).size < own.length) throw wrong('.own', 'a number twice', 'each once');
     const nodes = own.map((number, index) => {
-      if (this.numbered.has(number)) throw new PeerError(`open.sharing.own: found ${number}, which is another page's, expected a number that none has`);
+      if (this.numbered.has(number)) throw wrong('.own', `${number}, which is another page's`, 'a number that none has');
       const first = start + index * pageTokens;
       return nodeOf(undefined, first, tokens.slice(first, first + pageTokens));
     });
@@ -67,8 +69,9 @@ export class FollowedPages implements PrefixPages {
 
   /** No row will share the page any more. @throws PeerError */
   free(number: number): void {
-    const node = this.numberedBy('free.page', number);
-    if (node.known > 0) throw new PeerError(`free.page: found ${number}, which ${node.known} rows hold, expected one of rows that have been closed`);
+    const node = this.numbered.get(number);
+    if (!node) throw new PeerError(`free.page: found ${number}, expected ${NUMBER}`);
+    if (node.known > 0) throw new PeerError(`free.page: found ${number}, which ${node.known} rows hold, expected one that none holds`);
     this.numbered.delete(number);
     node.kept = 0;
     this.giveIfUnused(node);
@@ -111,17 +114,12 @@ export class FollowedPages implements PrefixPages {
   }
 
   /** A page from a position on, of which so many tokens have been computed. */
-  private found(what: string, number: number, start: number, tokens: number): PrefixNode {
-    const node = this.numberedBy(what, number);
-    if (node.start !== start) throw new PeerError(`${what}: found ${number}, which begins at position ${node.start}, expected one that begins at ${start}`);
-    const there = computed(node);
-    if (there < tokens) throw new PeerError(`${what}: found ${number}, of which ${there} tokens have been computed, expected ${tokens}`);
-    return node;
-  }
-
-  private numberedBy(what: string, number: number): PrefixNode {
+  private found(field: string, number: number, start: number, tokens: number): PrefixNode {
     const node = this.numbered.get(number);
-    if (!node) throw new PeerError(`${what}: found ${number}, expected the number of a page that rows share`);
+    if (!node) throw wrong(field, number, NUMBER);
+    if (node.start !== start) throw wrong(field, `${number}, which begins at position ${node.start}`, `one that begins at ${start}`);
+    const there = computed(node);
+    if (there < tokens) throw wrong(field, `${number}, of which ${there} tokens have been computed`, `${tokens}`);
     return node;
   }
 
@@ -130,4 +128,8 @@ export class FollowedPages implements PrefixPages {
     this.give(node.page);
     node.page = undefined;
   }
+}
+
+function wrong(field: string, found: string | number, expected: string): PeerError {
+  return new PeerError(`open.sharing${field}: found ${found}, expected ${expected}`);
 }

@@ -36,7 +36,10 @@ const WORTHWHILE_TOKENS = 128;
 export interface RunPages {
   /** A row waits, with this prompt: what it has in common with others is kept for it. Undefined where rows share nothing. */
   expect(prompt: readonly number[]): PrefixPath | undefined;
-  /** Pages for a row that somebody else has admitted, what its prompt needs taken; undefined while that is not free. @param prefix what `followed` says of it */
+  /**
+   * Pages for a row that somebody else has admitted, what its prompt needs taken; undefined while that is not free.
+   * @param prefix what `followed` says of it
+   */
   take(lengths: RowLengths, prefix?: RowPrefix): RowPages | undefined;
   /** What rows share that somebody else has admitted. */
   readonly followed: FollowedPages;
@@ -198,7 +201,8 @@ export class PagePool {
     const needs = (lengths: RowLengths, prefix?: RowPrefix): { readonly own: OwnPart; readonly beside: PageCounts } => {
       const { pages = 0, tokens = 0 } = prefix?.match ?? {};
       const row = { lengths, placement: placePages(lengths.positions, this.rules), next: tokens, sharedPages: pages };
-      return { own: ownPart(row, this.pageTokens), beside: { ...NO_PAGES, memory: (prefix && tree?.idlePages(prefix.path, prefix.match)) ?? 0 } };
+      const idle = (prefix && tree?.idlePages(prefix.path, prefix.match)) ?? 0;
+      return { own: ownPart(row, this.pageTokens), beside: { ...NO_PAGES, memory: idle } };
     };
     const take = (lengths: RowLengths, prefix?: RowPrefix): RowPages | undefined => {
       const { own, beside } = needs(lengths, prefix);

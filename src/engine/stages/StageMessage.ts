@@ -39,7 +39,7 @@ export interface OpenMessage {
   readonly sharing?: SharedPrefix;
 }
 
-/** A page is kept for rows to come no longer: who held it has been closed, and who copied from it has been through every layer with that. */
+/** A page is kept for rows to come no longer: who held it has been closed, and who copied from it has been through every layer. */
 export interface FreeMessage {
   readonly kind: 'free';
   /** Its number. */
@@ -90,6 +90,7 @@ export interface CloseMessage {
 
 /**
  * What engines that share a model tell each other, in this order: `begin`; then for each row `open`, the `sweep`s that hold it, their `hidden` states,
- * `close`; and `free` for each page that rows shared. `head` goes from the last engine to the first one. All of it is plain data (maps and typed arrays included), as structured clones carry it.
+ * `close`; and `free` for each page that rows shared. `head` goes from the last engine to the first one. All of it is plain data (maps and
+ * typed arrays included), as structured clones carry it.
  */
 export type StageMessage = BeginMessage | OpenMessage | SweepMessage | HiddenMessage | HeadMessage | CloseMessage | FreeMessage;
