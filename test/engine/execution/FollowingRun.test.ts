@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { PeerError } from '../../../src/errors/PeerError.js';
 import { SpillwayError } from '../../../src/errors/SpillwayError.js';
 import { ALL_ON_CPU } from '../../../src/engine/memory/movement.js';
 import { diagonalBlock } from '../../../src/engine/schedules/diagonalBlock.js';
@@ -150,4 +151,11 @@ describe.each([diagonalBlock(), randomSchedule(3), randomSchedule(8)])('$name: w
     );
     expect(refused).toBeGreaterThan(10);
   }, 120_000);
+});
+
+test('pages that rows share, where not all engines can: an error, and nothing is kept', async () => {
+  const { messages, after } = await honest(setup);
+  const told = messages.map((message) => (message.kind === 'begin' ? { ...message, sharesPages: false } : message));
+  const words = 'open.sharing: found pages that rows share, expected none: not all engines can';
+  expect(await outcomeOf(follower(setup, told, after))).toEqual(new PeerError(words));
 });
