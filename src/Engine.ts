@@ -311,8 +311,8 @@ export class Engine implements GenerationSource, AsyncDisposable {
     const run = new Run<Result>({
       ...this.setup(options, recorder),
       schedule,
-      // Across engines rows share nothing yet. Nor on a GPU beside pages on disk: shared ones are in memory, and the device attends to these.
-      sharePrefixes: sharePrefixes && !peers && !(this.settled.gpuTier && this.pool.disk.share > 0),
+      // Not on a GPU beside pages on disk: shared ones are in memory, and the device attends to these.
+      sharePrefixes: sharePrefixes && !(this.settled.gpuTier && this.pool.disk.share > 0),
       feed: new RowFeed(rows, grid.slots * grid.rowsPerSlot, BYTES_AHEAD),
       mostRows,
       ...(peers && { peers, begin: beginOf(stageFacts(this.source.decoder, this.settled, this.resultIdentity.model)) }),

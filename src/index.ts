@@ -24,8 +24,9 @@ export { formatBytes, parseBytes, type Size } from './units.js';
 export { activationLink, type ActivationLink, type ActivationSink, type ActivationSource } from './engine/stages/ActivationLink.js';
 export type { Peers } from './engine/stages/Boundary.js';
 export type {
-  BeginMessage, CloseMessage, HeadMessage, HiddenMessage, OpenMessage, StageBatch, StageMessage, SweepMessage,
+  BeginMessage, CloseMessage, FreeMessage, HeadMessage, HiddenMessage, OpenMessage, StageBatch, StageMessage, SweepMessage,
 } from './engine/stages/StageMessage.js';
+export type { SharedPrefix } from './engine/memory/SharedPrefix.js';
 export type { LayerRange } from './model/partOf.js';
 
 // Rows

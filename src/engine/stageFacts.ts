@@ -11,6 +11,8 @@ export function stageFacts(decoder: DecoderSpec, { grid, cache, diskCache, gpuTi
     layers: { first: layerBounds(grid).first, count: grid.layers },
     grid: { slots: grid.slots, rowsPerSlot: grid.rowsPerSlot, tokensPerSquare: grid.tokensPerSquare },
     cache: { pageTokens: cache.pageTokens, diskShare: diskCache.share, mostDiskPages: diskCache.mostPerRow, ...(gpuTier && { gpuShare: gpuTier.cacheShare }) },
+    // On a GPU and with a cache on disk rows share nothing yet.
+    sharesPages: !gpuTier && diskCache.share === 0,
     pages: { gpu: gpuTier?.options.pages ?? 0, memory: cache.pages, disk: diskCache.pages },
   };
 }

@@ -4,7 +4,7 @@ import { Subject } from 'rxjs';
 import { Engine, offloadGenerate, type EngineOptions, type Row, type RowResult, type RunOptions, type RunStats } from '../../src/index.js';
 import { schedules } from '../support/arbitraryRuns.js';
 import { promptTrees } from '../support/promptTrees.js';
-import { model } from './support.js';
+import { blocks, model } from './support.js';
 
 async function generate(engine: Engine, rows: readonly Row[], run: RunOptions): Promise<{ results: RowResult[]; stats: RunStats | undefined }> {
   const results: RowResult[] = [];
@@ -23,7 +23,7 @@ const MODELS: readonly (readonly [string, Partial<EngineOptions>])[] = [
 describe.each(MODELS)('%s, %j', (name, more) => {
   test('the same bits with sharing on and off, whatever the tree, the order, the schedule and the chunks', async () => {
     await fc.assert(
-      fc.asyncProperty(promptTrees(14), schedules, fc.integer({ min: 1, max: 6 }), fc.integer({ min: 1, max: 2 }), fc.integer({ min: 6, max: 64 }), async (rows, schedule, batchSize, batches, tokensPerSquare) => {
+      fc.asyncProperty(promptTrees(14), schedules, blocks, async (rows, schedule, { batchSize, batches, tokensPerSquare }) => {
         await using engine = await Engine.open({ model: model(name), batchSize, batches, tokensPerSquare, ...more });
         const shared = await generate(engine, rows, { schedule });
         const alone = await generate(engine, rows, { schedule, sharePrefixes: false });

@@ -1,4 +1,5 @@
 import { fileURLToPath } from 'node:url';
+import fc from 'fast-check';
 import { Engine, type EngineOptions, type Row, type RowResult, type RunOptions } from '../../src/index.js';
 
 /** A tiny model of test/fixtures/models. */
@@ -16,3 +17,10 @@ export async function generateUnequal(options: EngineOptions, run: RunOptions = 
   for await (const row of engine.generate(unequalRows, { logprobs: 1, ...run })) results.push(row);
   return results;
 }
+
+/** The sizes of an engine's block. */
+export const blocks = fc.record({
+  batchSize: fc.integer({ min: 1, max: 6 }),
+  batches: fc.integer({ min: 1, max: 2 }),
+  tokensPerSquare: fc.integer({ min: 6, max: 64 }),
+});

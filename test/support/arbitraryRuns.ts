@@ -31,7 +31,7 @@ const rows = fc.array(
 );
 
 /** Durations of tasks: any, but the same for the same task. */
-const durationOf = (seed: number, most: number) => ({ name, part, pass, layer, slot }: Task): number => {
+export const durationOf = (seed: number, most: number) => ({ name, part, pass, layer, slot }: Task): number => {
   let hash = seed;
   for (const value of [name.length, part?.length ?? 0, pass, layer, slot]) hash = Math.imul(hash ^ value, 0x9e3779b1) >>> 0;
   return (hash >>> 8) % (most + 1);

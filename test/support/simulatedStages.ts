@@ -10,15 +10,17 @@ import { VirtualTime } from '../../src/engine/execution/VirtualTime.js';
 import { PagePool } from '../../src/engine/memory/PagePool.js';
 import { peerMovement } from '../../src/engine/memory/peerMovement.js';
 import { requiredMoves } from '../../src/engine/memory/requiredMoves.js';
+import type { JudgedRow } from '../../src/engine/schedules/PathChecker.js';
 import type { RowId } from '../../src/engine/schedules/Square.js';
 import { validatePath } from '../../src/engine/schedules/validatePath.js';
-import { activationLink, type ActivationLink } from '../../src/engine/stages/ActivationLink.js';
+import { activationLink, type ActivationLink, type ActivationSink } from '../../src/engine/stages/ActivationLink.js';
 import { beginOf, joined, type StageFacts } from '../../src/engine/stages/begin.js';
 import { ScheduleError } from '../../src/errors/ScheduleError.js';
 import { finishedRows } from '../../src/operators/finishedRows.js';
 import { squares } from '../../src/operators/squares.js';
+import { watchContents, type CacheContents } from './cacheContents.js';
 import { inTime, judgeResults, late, lifeLog, type JudgedSetup } from './judgedRun.js';
-import { runRows, SIMULATED_BYTES, simulatedMovement, type SimulatedResult } from './simulatedRun.js';
+import { runRows, SIMULATED_BYTES, simulatedMovement, type SimulatedResult, type SimulatedRow } from './simulatedRun.js';
 
 export interface StagesSetup extends JudgedSetup {
   /** Layers of each stage; their sum is the grid's. */
@@ -30,6 +32,9 @@ export interface StagesSetup extends JudgedSetup {
   /** Stands between a stage and the next. */
   readonly wrapLink?: (link: ActivationLink, from: number) => ActivationLink;
   readonly linkCapacity?: number;
+  readonly sharePrefixes?: boolean;
+  /** Of each stage, where they are another ring's, too. */
+  readonly pools?: readonly PagePool[];
 }
 
 /** One of several connected runs, with what a test may want to look at. */
@@ -40,21 +45,33 @@ export interface SimulatedStage {
   readonly events: readonly TaskEvent[];
   readonly setup: SquareRunSetup;
   readonly lives: ReadonlyMap<RowId, { readonly from: number; readonly until: number }>;
+  readonly contents: CacheContents;
+  /** What all of them were told to admit: rows, of which it is said which one they are, and prefixes. */
+  readonly admitted: readonly AdmittedRow[];
+}
+
+interface AdmittedRow extends JudgedRow {
+  readonly given?: SimulatedRow | undefined;
 }
 
 /** Simulated devices in a ring, each with some of the layers. */
 export function simulatedStages(given: StagesSetup): SimulatedStage[] {
-  const { counts, grid, placement, wrapLink = (link: ActivationLink) => link } = given;
+  const { counts, grid, placement, wrapLink = (link: ActivationLink) => link, sharePrefixes = false } = given;
+  const admitted: AdmittedRow[] = [];
   const { burst, ...simulation } = given.simulation ?? {};
   const time = new VirtualTime(burst);
-  const links = counts.map((_, from) => wrapLink(activationLink({ capacity: given.linkCapacity ?? 2 }), from));
+  const links = counts.map((_, from) => {
+    const link = wrapLink(activationLink({ capacity: given.linkCapacity ?? 2 }), from);
+    return from === 0 ? { ...link, sink: noting(link.sink, (row) => admitted.push(row), given) } : link;
+  });
   let first = 0;
   return counts.map((count, index) => {
     const part = { layers: count, ...(counts.length > 1 && { part: { first, of: grid.layers } }) };
     first += count;
     const fail = given.fail?.(index);
     const device = new SimulatedDevice({ ...simulation, time, ...(fail && { fail }) });
-    const pool = new PagePool(index === 0 ? given.pages : (given.laterPages?.[index - 1] ?? given.pages), given.pageTokens);
+    const pages = index === 0 ? given.pages : (given.laterPages?.[index - 1] ?? given.pages);
+    const pool = given.pools?.[index] ?? new PagePool(pages, given.pageTokens);
     const events: TaskEvent[] = [];
     device.completed$.subscribe((burst_) => {
       for (const { event } of burst_) events.push(event);
@@ -63,9 +80,10 @@ export function simulatedStages(given: StagesSetup): SimulatedStage[] {
     const [source, sink] = [links.at(index - 1)?.source, links[index]?.sink];
     if (!source || !sink) throw new RangeError('a ring of no stages');
     const stageGrid = { ...grid, ...part };
+    const watched = watchContents(lifeLog(device, device, lives), given.pageTokens);
     const setup: SquareRunSetup = {
       id: 1,
-      device: lifeLog(device, device, lives),
+      device: watched.device,
       grid: stageGrid,
       movement: peerMovement(simulatedMovement(placement, device.computeTier, count), stageGrid, SIMULATED_BYTES.tokenActivations, device.computeTier),
       pool,
@@ -79,14 +97,33 @@ export function simulatedStages(given: StagesSetup): SimulatedStage[] {
       grid: { slots: grid.slots, rowsPerSlot: grid.rowsPerSlot, tokensPerSquare: grid.tokensPerSquare },
       cache: { pageTokens: given.pageTokens, diskShare: 0, mostDiskPages: 0 },
       pages: { gpu: 0, memory: pool.capacity, disk: 0 },
+      sharesPages: true,
     };
     const rows = given.pauses === undefined ? given.rows : late(given.rows, given.pauses);
+    const feed = new RowFeed(runRows(rows), given.ahead ?? grid.slots * grid.rowsPerSlot);
     const run =
       index === 0
-        ? new Run<SimulatedResult>({ ...setup, schedule: given.schedule, feed: new RowFeed(runRows(rows), given.ahead ?? grid.slots * grid.rowsPerSlot), begin: beginOf(facts) })
+        ? new Run<SimulatedResult>({ ...setup, schedule: given.schedule, feed, begin: beginOf(facts), sharePrefixes })
         : new FollowingRun({ ...setup, peers: { source, sink }, join: (begin) => joined(begin, facts) });
-    return { run, results$: squares<SimulatedResult>(run).pipe(given.pipeline(run), finishedRows<SimulatedResult>(run)), pool, events, setup, lives };
+    const results$ = squares<SimulatedResult>(run).pipe(given.pipeline(run), finishedRows<SimulatedResult>(run));
+    return { run, results$, pool, events, setup, lives, contents: watched.contents, admitted };
   });
+}
+
+/** A sink that says which rows are announced. */
+function noting(sink: ActivationSink, note: (row: AdmittedRow) => void, { rows, pageTokens }: StagesSetup): ActivationSink {
+  return {
+    ...sink,
+    send: (message) => {
+      if (message.kind === 'open') {
+        const { row, sequence: { tokens }, newTokens, prefix = false, sharing } = message;
+        const sharedTokens = sharing?.copy?.position ?? (sharing?.pages.length ?? 0) * pageTokens;
+        const given = prefix ? undefined : (rows.find(({ prompt }) => prompt === tokens) ?? rows[row]);
+        note({ row, promptTokens: tokens.length + (prefix ? 1 : 0), newTokens, prefix, sharedTokens, given });
+      }
+      return sink.send(message);
+    },
+  };
 }
 
 /** What came of connected runs: the first one's results, and how each of them ended. */
@@ -117,7 +154,8 @@ export async function settled(stages: readonly SimulatedStage[], stopAfter = Inf
   );
   const errors = await inTime(Promise.all(ends));
   await inTime(Promise.all(stages.map(({ run }) => run.drained)));
-  for (const { pool, lives } of stages) {
+  for (const { pool, lives, contents } of stages) {
+    if (contents.wrong.length > 0) throw new Error(contents.wrong[0]);
     if (pool.used.memory !== 0) throw new Error(`${pool.used.memory} pages were not given back`);
     if ([...lives.values()].some(({ until }) => until === Infinity)) throw new Error('a row was not closed');
   }
@@ -140,17 +178,19 @@ export async function runAndJudgeStages(given: StagesSetup): Promise<SimulatedSt
 
 /** @throws ScheduleError with the constraint that a trace breaks: each stage's, or that of all of them together */
 export function judgeStages(given: StagesSetup, stages: readonly SimulatedStage[]): void {
-  const rows = given.rows.map((row, index) => ({ row: index, ...row }));
-  const early = new Set(given.rows.flatMap(({ newTokens, endsAfter = Infinity }, row) => (endsAfter < newTokens ? [row] : [])));
-  for (const { setup, events, lives, pool } of stages) {
+  const rows = stages[0]?.admitted ?? [];
+  const early = new Set(rows.flatMap(({ row, newTokens, given: { endsAfter = Infinity } = {} }) => (endsAfter < newTokens ? [row] : [])));
+  for (const { setup, events, lives, pool, contents } of stages) {
     validatePath(setup.grid, rows, events, early, { moves: requiredMoves(setup.movement), lives });
+    if (contents.wrong.length > 0) throw new Error(contents.wrong[0]);
     if (pool.used.memory !== 0) throw new Error(`${pool.used.memory} pages were not given back`);
   }
-  judgeNeighbours(given, stages.flatMap(({ events }) => events));
+  judgeNeighbours(given, rows, stages.flatMap(({ events }) => events));
 }
 
 /** Between stages too, every layer of every position is computed once, after the layer before, and a sampled token's after the last layer of the position before. */
-function judgeNeighbours({ grid, rows }: StagesSetup, events: readonly TaskEvent[]): void {
+function judgeNeighbours({ grid }: StagesSetup, rows: readonly JudgedRow[], events: readonly TaskEvent[]): void {
+  const prompts = new Map(rows.map(({ row, promptTokens }) => [row, promptTokens]));
   const spans = new Map<string, { start: number; end: number }>();
   for (const { task, timing } of events) {
     if (task.name !== 'compute' || !timing) continue;
@@ -164,7 +204,7 @@ function judgeNeighbours({ grid, rows }: StagesSetup, events: readonly TaskEvent
   }
   for (const [key, { start }] of spans) {
     const [row = 0, position = 0, layer = 0] = key.split(' ').map(Number);
-    const sampled = layer === 0 && position >= (rows[row]?.promptTokens ?? 0);
+    const sampled = layer === 0 && position >= (prompts.get(row) ?? 0);
     const before = layer > 0 ? spans.get(`${row} ${position} ${layer - 1}`) : sampled ? spans.get(`${row} ${position - 1} ${grid.layers - 1}`) : undefined;
     if ((layer > 0 || sampled) && !before) throw new ScheduleError('left-neighbour', `row ${row}, position ${position}, layer ${layer}: its left neighbour is missing`);
     if (before && before.end > start) throw new ScheduleError('left-neighbour', `row ${row}, position ${position}, layer ${layer}: starts before its left neighbour has ended`);

@@ -1,5 +1,6 @@
 import { Subject } from 'rxjs';
 import { PeerError } from '../../errors/PeerError.js';
+import type { FollowedPrefix } from '../memory/FollowedPages.js';
 import { total } from '../memory/pageCounts.js';
 import { layerBounds, type RowId, type Square } from '../schedules/Square.js';
 import type { Peers } from '../stages/Boundary.js';
@@ -16,6 +17,11 @@ export interface FollowingRunSetup extends SquareRunSetup {
   readonly join: (begin: BeginMessage) => BeginMessage;
 }
 
+interface FollowedRow extends HeldRow {
+  /** What it shares with others, where it does. */
+  readonly prefix: FollowedPrefix | undefined;
+}
+
 /** Sweeps that may have been announced before they are taken up; more than any window. */
 const MOST_SWEEPS = 65_536;
 const NOTHING: HeadOutput = { sampled: new Map(), scored: new Map() };
@@ -25,7 +31,7 @@ const NOTHING: HeadOutput = { sampled: new Map(), scored: new Map() };
  * come from there. Behind its last layer they go on to the next engine; or, where that is the model's last, what the head finds goes back to the first.
  * It has no results of its own.
  */
-export class FollowingRun extends SquareRun<HeldRow> implements RunOfSquares<never> {
+export class FollowingRun extends SquareRun<FollowedRow> implements RunOfSquares<never> {
   readonly returned$ = new Subject<never>();
 
   /** What was announced, in order, as far as it has not been taken up. */
@@ -34,6 +40,8 @@ export class FollowingRun extends SquareRun<HeldRow> implements RunOfSquares<nev
   private squares: Iterator<Square> | undefined;
   private readonly samples: boolean;
   private begun = false;
+  /** Whether rows may share pages: all engines up to here can. */
+  private shares = false;
   private ended = false;
   /** Rows that were announced and not closed, whether or not that has been taken up. */
   private openRows = 0;
@@ -45,6 +53,7 @@ export class FollowingRun extends SquareRun<HeldRow> implements RunOfSquares<nev
 
   retire(square: IssuedSquare): never[] {
     const left = this.leaveWindow(square);
+    if (square.layer === this.lastLayer) this.through(square.rows);
     for (const { row } of left ? square.rows : []) {
       const live = this.live.get(row);
       if (!live) continue;
@@ -74,6 +83,11 @@ export class FollowingRun extends SquareRun<HeldRow> implements RunOfSquares<nev
         this.openRows--;
         this.forget(message.row);
         return;
+      case 'free':
+        if (!this.samples) this.boundary?.post(message);
+        // At once, too: whoever used the page has been through, but for what of that has yet to be noticed here.
+        this.pages.followed.free(message.page);
+        return;
       default:
         if (!this.samples) this.boundary?.post(message);
         if (message.kind === 'open') this.openRows++;
@@ -85,6 +99,7 @@ export class FollowingRun extends SquareRun<HeldRow> implements RunOfSquares<nev
 
   private join(begin: BeginMessage): BeginMessage {
     const joined = this.setup.join(begin);
+    this.shares = joined.sharesPages;
     // Each row that was admitted has a page everywhere.
     this.mostAnnounced = total(joined.pages) + MOST_SWEEPS;
     return joined;
@@ -129,22 +144,31 @@ export class FollowingRun extends SquareRun<HeldRow> implements RunOfSquares<nev
   }
 
   /** False while there is not enough memory for the row's prompt; those that had it before give it back without our doing. */
-  private open({ row, sequence, newTokens }: OpenMessage): boolean {
+  private open({ row, sequence, newTokens, prefix: isPrefix = false, sharing }: OpenMessage): boolean {
     if (this.live.has(row)) throw new PeerError(`open: found row ${row} a second time, expected it once until it is closed`);
-    const promptTokens = sequence.tokens.length;
-    const pages = this.pages.take({ promptTokens, positions: Math.max(1, promptTokens + newTokens - 1) });
+    if (sharing && !this.shares) throw new PeerError('open.sharing: found pages that rows share, expected none: not all engines can');
+    const given = sequence.tokens.length;
+    // No token follows a prefix that it would have to leave out.
+    const promptTokens = isPrefix ? given + 1 : given;
+    const positions = Math.max(1, promptTokens + newTokens - 1);
+    const prefix = sharing && this.pages.followed.prefixOf(sharing, sequence.tokens.slice(0, positions));
+    const pages = this.pages.take({ promptTokens: given, positions }, prefix);
     if (!pages) return false;
     // What is checked next may throw: the run knows of the pages by then, and gives them back.
-    this.live.set(row, { pages, uses: 0, forgotten: false });
-    this.checker.admit({ row, promptTokens, newTokens });
+    this.live.set(row, { pages, prefix, uses: 0, forgotten: false });
+    if (prefix) this.pages.followed.opened(prefix);
+    const { sharedTokens } = pages;
+    this.checker.admit({ row, promptTokens, newTokens, sharedTokens, prefix: isPrefix });
     this.device.openRow(this.setup.id, row, sequence, pages);
-    this.setup.recorder.prompt(promptTokens);
+    if (isPrefix) this.setup.recorder.prefix(given - sharedTokens);
+    else this.setup.recorder.prompt(given, sharedTokens);
     return true;
   }
 
   private forget(row: RowId): void {
     const live = this.live.get(row);
     if (!live) throw new PeerError(`close: found row ${row}, expected one that is open`);
+    if (live.prefix && !live.forgotten) this.pages.followed.closed(live.prefix);
     live.forgotten = true;
     this.checker.release(row);
     this.releaseIfUnused(row, live);

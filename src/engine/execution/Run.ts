@@ -8,6 +8,7 @@ import type { BeginMessage, HiddenMessage, StageMessage } from '../stages/StageM
 import { announcementOf } from '../stages/sweeps.js';
 import { nextSweep } from '../schedules/nextSweep.js';
 import type { IssuedSquare } from './IssuedSquare.js';
+import { PageNumbers } from '../memory/PageNumbers.js';
 import type { PrefixPath } from '../memory/PrefixTree.js';
 import type { RowPages } from '../memory/RowPages.js';
 import type { RowLengths } from '../memory/rowPlacement.js';
@@ -54,15 +55,21 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
   private readonly paths = new Map<RunRow<Result>, PrefixPath>();
   /** Rows that begin behind what others have computed, and prefixes. */
   private readonly prefixes = new Map<RowId, RowBegin>();
+  /** How the engines of the other layers name pages that rows share. */
+  private readonly numbers: PageNumbers;
+  private shares: boolean;
   /** Batches whose head is elsewhere and has not come back, by pass and slot. */
   private readonly returning = new Map<string, readonly RowRange[]>();
 
   constructor(private readonly setup: RunSetup<Result>) {
     const { grid, schedule } = setup;
     super(setup, schedule.steady && { ...grid, staggered: schedule.steady === 'staggered' });
+    this.numbers = new PageNumbers(setup.pool.pageTokens);
+    // Where others have to share, too, they say whether they can.
+    this.shares = !this.boundary;
     setup.feed.onRow = (row) => {
       // A row that is scored is computed in full.
-      if (row && row.newTokens > 0 && !this.closed) this.expect(row);
+      if (row && row.newTokens > 0 && this.shares && !this.closed) this.expect(row);
       this.askPump();
     };
   }
@@ -76,6 +83,7 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
   /** Called for every square that has passed all stages: returns its credit, and the results of rows that ended with it. */
   retire(square: IssuedSquare): Result[] {
     const left = this.leaveWindow(square);
+    if (!this.boundary && square.layer === this.lastLayer) this.through(square.rows);
     return this.advance(square.rows, left, square.events.head);
   }
 
@@ -92,9 +100,10 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
   protected received(message: Exclude<StageMessage, HiddenMessage>): void {
     switch (message.kind) {
       case 'begin': {
-        const { nextLayer, model, pages } = message;
+        const { nextLayer, model, pages, sharesPages } = message;
         if (nextLayer !== model.layers) throw new PeerError(`layers: found engines of the first ${nextLayer}, expected engines of all ${model.layers}`);
         this.setup.pool.limitTo(pages);
+        this.shares = sharesPages;
         this.setup.feed.start();
         return;
       }
@@ -143,6 +152,10 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
     if (!this.closed) this.boundary?.post({ kind: 'close', row });
   }
 
+  protected override freed(page: number): void {
+    if (this.boundary && !this.closed) this.boundary.post({ kind: 'free', page: this.numbers.free(page) });
+  }
+
   protected nextSquare(): Square | undefined {
     for (;;) {
       const square = this.squares?.next();
@@ -186,6 +199,7 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
     }
     this.returning.delete(key);
     this.boundary?.tokens.returned(rows, output);
+    this.through(rows);
     for (const result of this.advance(rows, this.leave(rows), output)) this.returned$.next(result);
   }
 
@@ -259,7 +273,6 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
       if (!pages) break;
       this.paths.delete(waiting);
       const row = this.open(waiting, pages, sequence);
-      this.boundary?.post({ kind: 'open', row, sequence, newTokens });
       const { sharedTokens } = pages;
       this.checker.admit({ row, promptTokens, newTokens, sharedTokens });
       admitted.push({ row, promptTokens: promptTokens - sharedTokens, newTokens });
@@ -285,6 +298,11 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
     this.live.set(row, { row: waiting, pages, uses: 0, ended: false, forgotten: false });
     if (!waiting || pages.sharedTokens > 0) this.prefixes.set(row, { firstPosition: pages.sharedTokens, samples: waiting !== undefined });
     device.openRow(id, row, sequence, pages);
+    if (this.boundary) {
+      const sharing = this.numbers.sharedBy(pages);
+      const newTokens = waiting?.newTokens ?? 0;
+      this.boundary.post({ kind: 'open', row, sequence, newTokens, ...(!waiting && { prefix: true }), ...(sharing && { sharing }) });
+    }
     return row;
   }
 }

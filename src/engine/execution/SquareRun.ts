@@ -72,6 +72,7 @@ export abstract class SquareRun<Row extends HeldRow> implements StageContext {
   protected readonly live = new Map<RowId, Row>();
   protected readonly pages: RunPages;
   protected readonly firstLayer: number;
+  protected readonly lastLayer: number;
   protected readonly boundary: Boundary | undefined;
   /** The next square, while there is no memory for it. */
   protected held: Square | undefined;
@@ -106,15 +107,18 @@ export abstract class SquareRun<Row extends HeldRow> implements StageContext {
     this.checker = new PathChecker(grid);
     this.composition = new CompositionChecker(requiredMoves(movement, (row) => this.pagesOf(row)));
     this.drained = new Promise((resolve) => (this.resolveDrained = resolve));
-    const { first, embeds } = layerBounds(grid);
+    const { first, last, embeds } = layerBounds(grid);
     this.firstLayer = first;
+    this.lastLayer = last;
     this.boundary = peers && new Boundary(peers, embeds, grid.slots, this.boundaryEvents());
     this.listening.add(signal && onAbort(signal, (reason) => {
       this.fail(new InterruptedError(reason));
     }));
     // What could be wrong with what the caller gave has shown by now: from here on there is something to give back.
     device.openRun(id, { slots: grid.slots, tokensPerSquare: grid.tokensPerSquare, peers: this.boundary });
-    this.pages = pool.openRun(steady, sharePrefixes);
+    this.pages = pool.openRun(steady, sharePrefixes, (page) => {
+      this.freed?.(page);
+    });
     this.completions = device.completed$.subscribe((burst) => {
       recorder.timed(() => {
         this.complete(burst);
@@ -218,6 +222,9 @@ export abstract class SquareRun<Row extends HeldRow> implements StageContext {
     this.device.closeRow(this.base.id, row);
   }
 
+  /** A page of the cache is kept for rows to come no longer. */
+  protected freed?(page: number): void;
+
   /** Nothing is under way. */
   protected get idle(): boolean {
     return this.credits === this.base.window;
@@ -277,6 +284,11 @@ export abstract class SquareRun<Row extends HeldRow> implements StageContext {
     if (squares > 0) this.underWay.set(batch, squares);
     else this.underWay.delete(batch);
     return squares === 0;
+  }
+
+  /** A batch has been through all layers for which the run answers: what its rows begin as a copy of has been copied. */
+  protected through(batch: readonly RowRange[]): void {
+    for (const { row } of batch) this.live.get(row)?.pages.copied();
   }
 
   private boundaryEvents(): ConstructorParameters<typeof Boundary>[3] {

@@ -3,12 +3,15 @@ export class PageList {
   private readonly free: number[] = [];
   private untouched = 0;
   private most = 0;
+  private limit: number;
 
   /** @param reclaim asked when none is left: gives one back that can be spared, if there is any */
   constructor(
     readonly capacity: number,
     private readonly reclaim: () => boolean = () => false,
-  ) {}
+  ) {
+    this.limit = capacity;
+  }
 
   get used(): number {
     return this.untouched - this.free.length;
@@ -19,9 +22,15 @@ export class PageList {
     return this.most;
   }
 
+  /** Spares pages that can be from so many on: somebody who has to hold the same ones has no more. */
+  limitTo(pages: number): void {
+    this.limit = Math.min(this.limit, pages);
+  }
+
   /** @throws RangeError when none is left; look at `used` first */
   take(): number {
-    if (this.used >= this.capacity && !this.reclaim()) throw new RangeError(`all ${this.capacity} pages are in use`);
+    while (this.used >= this.limit && this.reclaim());
+    if (this.used >= this.capacity) throw new RangeError(`all ${this.capacity} pages are in use`);
     const page = this.free.pop() ?? this.untouched++;
     this.most = Math.max(this.most, this.used);
     return page;

@@ -1,5 +1,6 @@
 import { Subject, type Observable } from 'rxjs';
 import { AdmissionPace } from './AdmissionPace.js';
+import { FollowedPages } from './FollowedPages.js';
 import { GrowthForecast, type GrowingRow, type SweepRules } from './GrowthForecast.js';
 import { least, NO_PAGES, plus, within } from './pageCounts.js';
 import { PageList } from './PageList.js';
@@ -38,8 +39,13 @@ export interface RunPages {
    * @param kind what else its results depend on; only rows of one kind share. Default: they depend on nothing else
    */
   expect(lengths: RowLengths, prompt: readonly number[], kind?: string): PrefixPath | undefined;
-  /** Pages for a row that somebody else has admitted, what its prompt needs taken; undefined while that is not free. */
-  take(lengths: RowLengths): RowPages | undefined;
+  /**
+   * Pages for a row that somebody else has admitted, what its prompt needs taken; undefined while that is not free.
+   * @param prefix what `followed` says of it
+   */
+  take(lengths: RowLengths, prefix?: RowPrefix): RowPages | undefined;
+  /** What rows share that somebody else has admitted; only where all pages are in memory. */
+  readonly followed: FollowedPages;
   /** Says that a sweep has been planned: time goes by. */
   advance(): void;
   /**
@@ -113,33 +119,42 @@ export class PagePool {
   /** Uses no more than so many pages from now on: somebody who has to hold the same rows has no more. */
   limitTo(pages: PageCounts): void {
     this.size = least(this.size, pages);
+    this.lists.memory.limitTo(this.size.memory);
   }
 
   /**
    * @param sweeps what the run's schedule promises, if it does: its rows are then counted as they grow. Not while several runs share the
    * pool, since they know nothing of each other's pace: then every row counts in full
    * @param shares its rows share the pages of what their prompts have in common
+   * @param onFree told which page, as tables name it, is kept for others no longer
    */
-  openRun(sweeps?: SteadySweeps, shares = false): RunPages {
+  openRun(sweeps?: SteadySweeps, shares = false, onFree: (page: number) => void = () => undefined): RunPages {
     const rows = new Set<RowPages>();
     const tree = shares ? new PrefixTree(this.pageTokens, (page, tier) => {
       this.lists[tier].give(tier === 'gpu' ? page - this.capacity : page);
+      onFree(page);
     }) : undefined;
+    const followed = new FollowedPages(this.pageTokens, (page) => {
+      this.lists.memory.give(page);
+      this.releases.next();
+    });
     const pace = new AdmissionPace(this.size, this.pageTokens);
-    const hold = (lengths: RowLengths, placement: PageCounts): RowPages => {
+    const hold = (lengths: RowLengths, placement: PageCounts, prefix?: RowPrefix): RowPages => {
       const row = new RowPages(lengths, placement, this.pageTokens, this.lists, () => {
         rows.delete(row);
         this.releases.next();
-      });
+      }, prefix);
       rows.add(row);
       return row;
     };
     const run: RunPages = {
       expect: (lengths, prompt, kind) => tree?.enter(prompt, placePages(lengths.positions, this.rules), kind),
-      take: (lengths) => {
+      followed,
+      take: (lengths, prefix) => {
         const placement = placePages(lengths.positions, this.rules);
         const begun = Math.max(1, Math.ceil(Math.min(lengths.promptTokens, lengths.positions) / this.pageTokens));
-        return this.has(heldPages(placement, begun)) ? hold(lengths, placement) : undefined;
+        const own = plus(heldPages(placement, begun), { ...NO_PAGES, memory: prefix?.match.pages ?? 0 }, -1);
+        return this.has(own) ? hold(lengths, placement, prefix) : undefined;
       },
       advance: () => {
         pace.advance();
@@ -148,6 +163,7 @@ export class PagePool {
       close: () => {
         this.runs.delete(run);
         tree?.close();
+        followed.close();
         this.releases.next();
       },
     };
@@ -184,12 +200,12 @@ export class PagePool {
       return forecast.fits(row, beside);
     };
     // What a row needs that takes part of its prompt from others: pages of its own, and beside them those that nobody holds at present.
-    const needs = (lengths: RowLengths, prefix?: RowPrefix): { readonly placement: PageCounts; readonly own: OwnPart; readonly beside: PageCounts } => {
+    const needs = (lengths: RowLengths, prefix?: AdmittedPrefix): { readonly placement: PageCounts; readonly own: OwnPart; readonly beside: PageCounts } => {
       const { pages = 0, tokens = 0 } = prefix?.match ?? {};
       const placement = placeBehind(prefix?.path.placement ?? placePages(lengths.positions, this.rules), pages);
       return { placement, own: ownPart({ lengths, placement, next: tokens, sharedPages: pages }, this.pageTokens), beside: prefix?.tree.idlePages(prefix.path, prefix.match) ?? NO_PAGES };
     };
-    const take = (lengths: RowLengths, prefix?: RowPrefix): RowPages | undefined => {
+    const take = (lengths: RowLengths, prefix?: AdmittedPrefix): RowPages | undefined => {
       const { placement, own, beside } = needs(lengths, prefix);
       // If as many rows like this one would not fit in full, they come in at a pace; but time goes by only while a row lives.
       const paced = grows && sweeps.staggered && rows.size > 0 && !fitInFull(own.placement, places);
@@ -235,6 +251,12 @@ export class PagePool {
     for (const row of run.rows) forecast.add(ownPart(row, this.pageTokens));
     return forecast;
   }
+}
+
+/** What a row shares, by the tree of its run. */
+interface AdmittedPrefix extends RowPrefix {
+  readonly tree: PrefixTree;
+  readonly path: PrefixPath;
 }
 
 /** A run's rows, and what of their prompts they have in common. */

@@ -108,7 +108,7 @@ export class PrefixTree {
   }
 
   /** The row is not known any more: it has ended, and holds nothing. */
-  leave({ nodes }: PrefixPath): void {
+  leave({ nodes }: Pick<PrefixPath, 'nodes'>): void {
     const before = this.recent;
     this.recent = nodes;
     for (const node of nodes) {
@@ -325,12 +325,12 @@ function keyOf(tier: SharedTier, tokens: readonly number[]): string {
   return `${tier} ${tokens.join()}`;
 }
 
-function nodeOf(parent: PrefixNode | undefined, tier: SharedTier, start: number, tokens: readonly number[]): PrefixNode {
+export function nodeOf(parent: PrefixNode | undefined, tier: SharedTier, start: number, tokens: readonly number[]): PrefixNode {
   return { parent, tier, start, tokens, children: new Map(), resident: new Set(), known: 0, kept: 0, page: undefined, writer: undefined, holders: 0, readers: 0 };
 }
 
 /** Tokens of the node's page that have been computed, or are about to be before whatever is issued next. */
-function computed(node: PrefixNode | undefined): number {
+export function computed(node: PrefixNode | undefined): number {
   if (node?.page === undefined) return 0;
   return node.writer ? Math.min(node.tokens.length, Math.max(0, node.writer.next - node.start)) : node.tokens.length;
 }

@@ -20,10 +20,13 @@ export interface PageTable {
   readonly copy?: PageCopy | undefined;
 }
 
+/** Who counts the holders of pages that several rows have in their tables. */
+export type PrefixPages = Pick<PrefixTree, 'hold' | 'release' | 'read' | 'hasRead' | 'leave'>;
+
 /** What of a row's prompt rows have in common: its way through the tree, and what of it is there. */
 export interface RowPrefix {
-  readonly tree: PrefixTree;
-  readonly path: PrefixPath;
+  readonly tree: PrefixPages;
+  readonly path: Pick<PrefixPath, 'tokens' | 'nodes'>;
   readonly match: Pick<PrefixMatch, 'pages' | 'source' | 'tokens'>;
 }
 
@@ -41,7 +44,7 @@ export class RowPages implements PageTable {
   private released = false;
   /** The first pages, those of the prompt that are in the tree. */
   private readonly inTree: PrefixNode[] = [];
-  /** The page that is copied, until the batch that does it is in front of all that come. */
+  /** The page that is copied, until the batch that does it is through. */
   private source: PrefixNode | undefined;
 
   /** Takes what the prompt needs, but for what of it is there. */
@@ -82,6 +85,11 @@ export class RowPages implements PageTable {
     return pages;
   }
 
+  /** Pages, from the first, that others may have in their tables, too, now or later. */
+  get shareablePages(): number {
+    return this.inTree.length;
+  }
+
   /** Positions that the pages taken so far have room for. */
   get reach(): number {
     return this.entries.length * this.pageTokens;
@@ -97,8 +105,6 @@ export class RowPages implements PageTable {
   /** A square for positions up to `end` is issued: takes what they need. @throws RangeError where a tier has not enough left */
   advance(end: number): void {
     this.grow(end);
-    // Whoever takes the page next may do so in a batch of its own, behind the one that copies it.
-    if (this.issued > this.sharedTokens) this.endCopy();
     this.issued = end;
   }
 
@@ -112,11 +118,17 @@ export class RowPages implements PageTable {
     }
   }
 
+  /** A batch of the row is through, in all layers: the first of them has copied what there is to copy. */
+  copied(): void {
+    if (this.source) this.prefix?.tree.hasRead(this.source);
+    this.source = undefined;
+  }
+
   /** Gives everything back; once. */
   release(): void {
     if (this.released) return;
     this.released = true;
-    this.endCopy();
+    this.copied();
     const { inTree, prefix } = this;
     for (const entry of this.entries.slice(inTree.length).toReversed()) {
       if (entry < 0) this.lists.disk.give(-1 - entry);
@@ -137,11 +149,6 @@ export class RowPages implements PageTable {
       this.prefix?.tree.hold(node, page, this);
     }
     return page;
-  }
-
-  private endCopy(): void {
-    if (this.source) this.prefix?.tree.hasRead(this.source);
-    this.source = undefined;
   }
 
   /** Pages of the GPU are numbered behind those of memory. */

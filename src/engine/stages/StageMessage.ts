@@ -1,5 +1,6 @@
 import type { DeviceRow } from '../execution/Device.js';
 import type { HeadOutput } from '../execution/Task.js';
+import type { SharedPrefix } from '../memory/SharedPrefix.js';
 import type { PageCounts } from '../memory/rowPlacement.js';
 import type { RowId, RowRange } from '../schedules/Square.js';
 
@@ -21,15 +22,28 @@ export interface BeginMessage {
   readonly cache: { readonly pageTokens: number; readonly diskShare: number; readonly mostDiskPages: number; readonly gpuShare?: number };
   /** Pages that every engine up to here has. */
   readonly pages: PageCounts;
+  /** Whether every engine up to here can have a page in the tables of several rows. */
+  readonly sharesPages: boolean;
 }
 
-/** A row was admitted: each engine makes room for it as it grows. */
+/** A row was admitted, or a prefix of rows to come: each engine makes room for it as it grows. */
 export interface OpenMessage {
   readonly kind: 'open';
   readonly row: RowId;
   readonly sequence: DeviceRow;
-  /** Most tokens that will be sampled; 0 for a row that is only scored. */
+  /** Most tokens that will be sampled; 0 for a row that is only scored, and for a prefix. */
   readonly newTokens: number;
+  /** Its tokens are computed for their keys and values alone: no head looks at them. Default false. */
+  readonly prefix?: boolean;
+  /** What of its pages other rows have, too, or may have later. Default: nothing. */
+  readonly sharing?: SharedPrefix;
+}
+
+/** A page is kept for rows to come no longer: who held it has been closed, and who copied from it has been through every layer. */
+export interface FreeMessage {
+  readonly kind: 'free';
+  /** Its number. */
+  readonly page: number;
 }
 
 /** The rows of one (pass, slot). */
@@ -76,6 +90,7 @@ export interface CloseMessage {
 
 /**
  * What engines that share a model tell each other, in this order: `begin`; then for each row `open`, the `sweep`s that hold it, their `hidden` states,
- * `close`. `head` goes from the last engine to the first one. All of it is plain data (maps and typed arrays included), as structured clones carry it.
+ * `close`; and `free` for each page that rows shared. `head` goes from the last engine to the first one. All of it is plain data (maps and
+ * typed arrays included), as structured clones carry it.
  */
-export type StageMessage = BeginMessage | OpenMessage | SweepMessage | HiddenMessage | HeadMessage | CloseMessage;
+export type StageMessage = BeginMessage | OpenMessage | SweepMessage | HiddenMessage | HeadMessage | CloseMessage | FreeMessage;

@@ -3,7 +3,7 @@ import { least } from '../memory/pageCounts.js';
 import type { BeginMessage } from './StageMessage.js';
 
 /** What an engine is and has, as its peers have to know it. */
-export interface StageFacts extends Pick<BeginMessage, 'model' | 'grid' | 'cache' | 'pages'> {
+export interface StageFacts extends Pick<BeginMessage, 'model' | 'grid' | 'cache' | 'pages' | 'sharesPages'> {
   readonly layers: { readonly first: number; readonly count: number };
 }
 
@@ -16,7 +16,7 @@ export function beginOf({ layers, ...facts }: StageFacts): BeginMessage {
  * What an engine of later layers sends on: with its own layers and its own memory put in. Pure.
  * @throws PeerError where the two do not fit together: it names what was found and what was expected
  */
-export function joined(begin: BeginMessage, { model, layers, grid, cache, pages }: StageFacts): BeginMessage {
+export function joined(begin: BeginMessage, { model, layers, grid, cache, pages, sharesPages }: StageFacts): BeginMessage {
   const refuse = (what: string, found: unknown, expected: unknown): never => {
     throw new PeerError(`${what}: found ${JSON.stringify(found)}, expected ${JSON.stringify(expected)} as in the engine of layers ${layers.first} to ${layers.first + layers.count - 1}`);
   };
@@ -35,5 +35,6 @@ export function joined(begin: BeginMessage, { model, layers, grid, cache, pages 
     ...begin,
     nextLayer: layers.first + layers.count,
     pages: least(begin.pages, pages),
+    sharesPages: begin.sharesPages && sharesPages,
   };
 }

@@ -10,7 +10,7 @@ const HEADS: readonly unknown[] = ['none', 'sample', 'score'];
 
 /** What each kind has to have; what goes beyond it is left alone. Whether it fits this engine and this run is for others to say. */
 const KINDS: Readonly<Record<StageMessage['kind'], (message: Fields) => void>> = {
-  begin({ model, nextLayer, grid, cache, pages }) {
+  begin({ model, nextLayer, grid, cache, pages, sharesPages }) {
     const { family, contents } = wholes('begin.model', model, 'layers', 'hiddenSize', 'vocabularySize');
     if (typeof family !== 'string') throw wrong('begin.model.family', family, 'a name');
     if (typeof contents !== 'string') throw wrong('begin.model.contents', contents, 'a hash');
@@ -20,22 +20,27 @@ const KINDS: Readonly<Record<StageMessage['kind'], (message: Fields) => void>> =
     number('begin.cache.diskShare', diskShare);
     if (gpuShare !== undefined) number('begin.cache.gpuShare', gpuShare);
     wholes('begin.pages', pages, 'gpu', 'memory', 'disk');
+    truth('begin.sharesPages', sharesPages);
   },
-  open({ row, sequence, newTokens }) {
+  open({ row, sequence, newTokens, prefix = false, sharing }) {
     whole('open.row', row);
     whole('open.newTokens', newTokens);
+    truth('open.prefix', prefix);
+    if (prefix === true && newTokens !== 0) throw wrong('open.newTokens', newTokens, '0 for a prefix');
+    if (sharing !== undefined) checkSharing(object('open.sharing', sharing));
     const { tokens, promptTokens, logprobs, ...rest } = wholes('open.sequence', sequence, 'capacityTokens', 'topK', 'seed');
-    for (const token of list('open.sequence.tokens', tokens)) whole('open.sequence.tokens', token);
+    allWhole('open.sequence.tokens', tokens);
     if (promptTokens !== undefined) whole('open.sequence.promptTokens', promptTokens);
     whole('open.sequence.logprobs', logprobs, -1);
     for (const name of ['temperature', 'topP', 'minP', 'repetitionPenalty']) number(`open.sequence.${name}`, rest[name]);
   },
   sweep({ batches, interleaved }) {
-    if (typeof interleaved !== 'boolean') throw wrong('sweep.interleaved', interleaved, 'true or false');
+    truth('sweep.interleaved', interleaved);
     for (const batch of list('sweep.batches', batches)) {
       const { rows } = wholes('sweep.batches', batch, 'pass', 'slot');
       for (const range of list('sweep.batches.rows', rows)) {
-        const { head } = wholes('sweep.batches.rows', range, 'row', 'firstPosition', 'tokens');
+        const { head, sharedTokens } = wholes('sweep.batches.rows', range, 'row', 'firstPosition', 'tokens');
+        if (sharedTokens !== undefined) whole('sweep.batches.rows.sharedTokens', sharedTokens);
         if (!HEADS.includes(head)) throw wrong('sweep.batches.rows.head', head, 'none, sample or score');
       }
     }
@@ -61,6 +66,9 @@ const KINDS: Readonly<Record<StageMessage['kind'], (message: Fields) => void>> =
   close({ row }) {
     whole('close.row', row);
   },
+  free({ page }) {
+    whole('free.page', page);
+  },
 };
 
 /**
@@ -73,6 +81,12 @@ export function checkMessage(value: unknown): StageMessage {
   if (typeof kind !== 'string' || !Object.hasOwn(KINDS, kind)) throw wrong('message.kind', kind, Object.keys(KINDS).join(', '));
   KINDS[kind as StageMessage['kind']](message);
   return message as unknown as StageMessage;
+}
+
+function checkSharing({ pages, copy, own }: Fields): void {
+  allWhole('open.sharing.pages', pages);
+  allWhole('open.sharing.own', own);
+  if (copy !== undefined) wholes('open.sharing.copy', copy, 'page', 'position');
 }
 
 function object(name: string, value: unknown): Fields {
@@ -89,6 +103,14 @@ function wholes(name: string, value: unknown, ...keys: readonly string[]): Field
 
 function whole(name: string, value: unknown, least = 0): void {
   if (!Number.isSafeInteger(value) || (value as number) < least) throw wrong(name, value, `a whole number of at least ${least}`);
+}
+
+function allWhole(name: string, values: unknown): void {
+  for (const value of list(name, values)) whole(name, value);
+}
+
+function truth(name: string, value: unknown): void {
+  if (typeof value !== 'boolean') throw wrong(name, value, 'true or false');
 }
 
 /** NaN and infinities are numbers: a log-probability that nobody asked for is one. */

@@ -5,6 +5,7 @@ import fc from 'fast-check';
 import { lastValueFrom, tap, toArray } from 'rxjs';
 import type { Device, DeviceRow } from '../../../src/engine/execution/Device.js';
 import type { Placement } from '../../../src/engine/memory/movement.js';
+import { PagePool } from '../../../src/engine/memory/PagePool.js';
 import { diagonalBlock } from '../../../src/engine/schedules/diagonalBlock.js';
 import { rowByRow } from '../../../src/engine/schedules/rowByRow.js';
 import { zigZagBlock } from '../../../src/engine/schedules/zigZagBlock.js';
@@ -261,6 +262,26 @@ describe('a run on the simulated device', () => {
       ),
     );
     expect(most).toBe(3);
+  });
+
+  test('a page that a row copies from is not to be had before the copying batch has been through all layers', async () => {
+    const rows = [[1, 2, 3, 4, 5, 6], [1, 2, 3, 4, 5, 9]].map((prompt) => ({ prompt, promptTokens: prompt.length, newTokens: 2 }));
+    const pool = new PagePool(10, 4);
+    // While the second row is computed: one page shared, one that is copied, one of its own.
+    const spared: boolean[] = [];
+    const simulated = simulatedRun({
+      grid: { layers: 2, slots: 1, rowsPerSlot: 1, tokensPerSquare: 8 }, window: 1,
+      rows, schedule: rowByRow(), pool, pageTokens: 4, sharePrefixes: true,
+      wrapDevice: (device) => overriding<Device>(device, {
+        submit: (task, after) => {
+          if (task.part === 'project' && task.rows[0]?.firstPosition === 5) spared.push(pool.has({ gpu: 0, memory: 8, disk: 0 }));
+          return device.submit(task, after);
+        },
+      }),
+    });
+    expect(await results(simulated)).toHaveLength(2);
+    expect(spared).toEqual([false, false]);
+    expect(pool.used.memory).toBe(0);
   });
 });
 

@@ -148,6 +148,7 @@ class CheckedPool {
         this.contents.set(page, content);
       }
       each.next = end;
+      each.pages.copied();
     }
   }
 

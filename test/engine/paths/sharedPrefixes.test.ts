@@ -14,6 +14,7 @@ import { schedules } from '../../support/arbitraryRuns.js';
 import { watchContents, type CacheContents } from '../../support/cacheContents.js';
 import { inTime, judgeResults, late } from '../../support/judgedRun.js';
 import { randomSchedule } from '../../support/randomSchedule.js';
+import { treesOfRows } from '../../support/treesOfRows.js';
 import { simulatedRun, type SimulatedResult, type SimulatedRow } from '../../support/simulatedRun.js';
 
 interface Setup {
@@ -65,18 +66,8 @@ async function play(setup: Setup) {
 /** Positions of the model's first layer that were computed. */
 const computed = ({ rows }: CacheContents): number => [...rows.values()].reduce((sum, row) => sum + (row.computed.get(0) ?? 0), 0);
 
-/** Rows of a tree: they begin with what they have of some parts in common. */
-const prompts = fc.array(fc.tuple(fc.nat(2), fc.nat(3), fc.nat(9), fc.integer({ min: 0, max: 20 }), fc.integer({ min: 0, max: 9 }), fc.integer({ min: 0, max: 4 })), { maxLength: 16 }).map((picks) =>
-  picks.map(([system, document, question, first, second, third]) => [
-    ...Array.from({ length: first }, (_, i) => 100 * system + i),
-    ...Array.from({ length: second }, (_, i) => 1000 + 100 * document + i),
-    ...Array.from({ length: third + 1 }, (_, i) => 10_000 + 100 * question + i),
-  ]),
-);
-
 const setups: fc.Arbitrary<Setup> = fc.record({
-  rows: fc.tuple(prompts, fc.array(fc.record({ newTokens: fc.integer({ min: 1, max: 5 }), endsAfter: fc.oneof(fc.constant(Infinity), fc.integer({ min: 1, max: 5 })) }), { minLength: 16, maxLength: 16 }))
-    .map(([tokens, ends]) => tokens.map((prompt, i) => ({ prompt, promptTokens: prompt.length, newTokens: 1, ...ends[i] }))),
+  rows: treesOfRows,
   schedule: schedules,
   pageTokens: fc.integer({ min: 1, max: 6 }),
   morePages: fc.nat(30),

@@ -1,0 +1,37 @@
+import fc from 'fast-check';
+
+/** What a peer of no good will does to a list of messages. */
+export interface Change {
+  readonly at: number;
+  readonly how: 'drop' | 'repeat' | 'swap' | 'value';
+  readonly path: number;
+  readonly value: unknown;
+}
+
+/** The value somewhere in a message, put in another's place. */
+function withValue(whole: unknown, path: number, value: unknown): unknown {
+  if (typeof whole !== 'object' || whole === null || ArrayBuffer.isView(whole) || path % 5 === 0) return value;
+  const keys = Object.keys(whole);
+  const key = keys[path % keys.length];
+  if (key === undefined) return value;
+  const copy: Record<string, unknown> | unknown[] = Array.isArray(whole) ? [...(whole as unknown[])] : { ...whole };
+  (copy as Record<string, unknown>)[key] = withValue((whole as Record<string, unknown>)[key], Math.floor(path / keys.length), value);
+  return copy;
+}
+
+/** The list with that done to it. */
+export function changed(list: readonly unknown[], { at, how, path, value }: Change): unknown[] {
+  const place = at % list.length;
+  if (how === 'drop') return list.toSpliced(place, 1);
+  if (how === 'repeat') return list.toSpliced(place, 0, list[path % list.length]);
+  if (how === 'swap') return list.with(place, list[path % list.length]).with(path % list.length, list[place]);
+  return list.with(place, withValue(list[place], path, value));
+}
+
+export const changes: fc.Arbitrary<Change> = fc.record<Change>({
+  at: fc.nat(1000), how: fc.constantFrom('drop', 'repeat', 'swap', 'value', 'value'), path: fc.nat(100_000),
+  value: fc.oneof(
+    fc.constantFrom(undefined, null, NaN, -1, 0, 3, 2 ** 31, 2 ** 53, Infinity, 'x', new Float32Array(64)),
+    fc.anything({ withMap: true, maxDepth: 1 }),
+  ),
+});
