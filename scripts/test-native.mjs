@@ -30,7 +30,7 @@ const wide = ['*head_scalar', '*feed_forward_up_scalar', '*feed_forward_down_sca
 // The models' kernels have been looked at with the race detector in cuda_race_tests: what is new is the order of tasks.
 const raced = ['*Cache/*llama', '*Architecture*/llama', '*Architecture*/mixtral', 'GpuCacheRules.Pages*'];
 // Under a sanitizer some of each.
-const sanitized = ['*Architecture*OnHalves*', '*GpuCache/*llama', '*GpuCache/*mixtral', 'GpuCacheRules.P*', 'GpuCacheRules.S*', '*GpuPrompts*/F16', '*GpuPrompts*/Q4Windowed', 'GpuRules*', 'GpuAhead.AD*', 'GpuAhead.E*', 'GpuAhead.L*', 'GpuAhead.W*', 'GpuProducts.A*', 'GpuProducts.T*', 'GpuProfile.*', 'GpuWeights.Of*', 'GpuWeights.T*'];
+const sanitized = ['*Architecture*OnHalves*', '*GpuCache/*llama', '*GpuCache/*mixtral', 'GpuCacheRules.P*', 'GpuCacheRules.S*', '*GpuPrompts*/F16', '*GpuPrompts*/Q4Windowed', '*GpuSharing*Pages*/Q4Windowed', 'GpuSharingRules.*', 'GpuRules*', 'GpuAhead.AD*', 'GpuAhead.E*', 'GpuAhead.L*', 'GpuAhead.W*', 'GpuProducts.A*', 'GpuProducts.T*', 'GpuProfile.*', 'GpuWeights.Of*', 'GpuWeights.T*'];
 const { values: options } = parseArgs({ options: { counts: { type: 'string' }, only: { type: 'string' } } });
 const chosen = configurations.filter(({ name }) => options.only === undefined || options.only === name);
 if (chosen.length === 0) {

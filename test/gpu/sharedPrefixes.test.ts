@@ -101,7 +101,9 @@ test('left early at any moment, a run holds nothing of what its rows shared', as
   for (const part of [0, 0.1, 0.4, 0.8]) {
     const controller = new AbortController();
     let left = Math.floor(tasks * part);
-    const onTrace = (): void => void (left-- <= 0 && controller.abort());
+    const onTrace = (): void => {
+      if (left-- <= 0) controller.abort();
+    };
     await expect(generate(engine, rows, { signal: controller.signal, onTrace })).rejects.toThrow(InterruptedError);
     for await (const row of engine.generate(rows, { ignoreEos: true })) if (row.index >= 4 * part) break;
     expect(pool.used).toEqual({ gpu: 0, memory: 0, disk: 0 });
