@@ -107,6 +107,7 @@ async function* encode(results: AsyncIterable<FinishedRow>, options: WriteOption
 /** A value as text: what is no text, number or truth value as JSON writes it. */
 function cell(value: unknown): string | undefined {
   if (value === undefined || value === null) return undefined;
-  if (typeof value === 'object' && !(value instanceof Date)) return JSON.stringify(value, (_, part: unknown) => (typeof part === 'bigint' ? String(part) : part));
-  return value instanceof Date ? value.toISOString() : String(value);
+  if (value instanceof Date) return value.toISOString();
+  if (typeof value === 'string') return value;
+  return typeof value === 'object' ? JSON.stringify(value, (_, part: unknown) => (typeof part === 'bigint' ? String(part) : part)) : `${value as number | bigint | boolean}`;
 }

@@ -255,19 +255,26 @@ cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
   return cudaSuccess;
 }
 
+// CUDA takes a null pointer where there is nothing to copy; memcpy does not.
+static void copyBytes(void* to, const void* from, size_t bytes) {
+  if (bytes != 0) memcpy(to, from, bytes);
+}
+
 cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind) {
   const Lock lock(mutex);
-  enqueue(nullptr, [=] { memcpy(to, from, bytes); });
+  enqueue(nullptr, [=] { copyBytes(to, from, bytes); });
   return outcome();
 }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind, cudaStream_t stream) {
   const Lock lock(mutex);
-  enqueue(stream, [=] { memcpy(to, from, bytes); });
+  enqueue(stream, [=] { copyBytes(to, from, bytes); });
   return outcome();
 }
 cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream) {
   const Lock lock(mutex);
-  enqueue(stream, [=] { memset(to, value, bytes); });
+  enqueue(stream, [=] {
+    if (bytes != 0) memset(to, value, bytes);
+  });
   return outcome();
 }
 
