@@ -184,9 +184,10 @@ TEST(Attention, SameBitsAloneAndInCompany) {
 // Rows whose tables begin with the same pages are attended to together: a tree of rows, some of which part in the middle of what is attended to at once.
 TEST(Attention, SameBitsAloneAndBesideRowsThatShareTheirFirstPages) {
   std::mt19937 random(11);
-  for (int round = 0; round < 36; round++) {
+  for (int round = 0; round < 48; round++) {
     AttentionCase c = randomCase(random);
     if (round % 2 == 0) c.window = 0, c.keep = 1.0f;
+    if (round % 4 == 1) c.window = 0, c.keep = 0.01f * static_cast<float>(1 + random() % 60);
     const InstructionSet set = kSets[random() % 3];
     if (!machineHas(set)) continue;
     const uint32_t pageTokens = c.layout.pageTokens;

@@ -32,7 +32,7 @@ constexpr size_t kSharesPerThread = 8;
 size_t alignedFloats(size_t floats) { return Scratch::aligned(floats * sizeof(float)) / sizeof(float); }
 
 size_t denseFloats(const CacheLayout& layout, uint32_t heads) { return alignedFloats(attentionWorkspaceFloats(layout, heads / layout.kvHeads)); }
-size_t sparseFloats(const CacheLayout& layout, uint32_t heads, size_t tokens) { return alignedFloats(attentionSparseFloats(heads / layout.kvHeads, tokens)); }
+size_t sparseFloats(size_t tokens) { return alignedFloats(attentionSparseFloats(tokens)); }
 
 // The longest context of a query that is sparse; 0 if none is.
 size_t sparseTokensOf(const AttentionShape& shape, const AttentionRow* rows, size_t rowCount) {
@@ -128,13 +128,14 @@ void attendOne(const Run& run, size_t index, size_t next, unsigned worker) {
 constexpr uint32_t kLeastCommonTokens = 64;
 
 bool attendsTogether(const Run& run, const AttentionRow& a, const AttentionRow& b) {
+  const auto end = [](const AttentionRow& row) { return row.firstPosition + row.tokens; };
+  const auto isDense = [&](const AttentionRow& row) { return run.shape.keep >= 1.0f || end(row) <= row.denseBefore; };
   const auto suits = [&](const AttentionRow& row) {
-    const uint32_t end = row.firstPosition + row.tokens;
     return row.tokens > 0 && row.firstPosition >= kLeastCommonTokens && row.firstKey == 0 && row.partials == nullptr && row.cuts == nullptr &&
-           (run.shape.window == 0 || end <= run.shape.window) && (run.shape.keep >= 1.0f || end <= row.denseBefore);
+           (run.shape.window == 0 || end(row) <= run.shape.window) && (isDense(row) || row.firstPosition >= row.denseBefore);
   };
   // Rows of many tokens fill their tiles by themselves.
-  if (std::min(a.tokens, b.tokens) >= run.blockTokens || !suits(a) || !suits(b)) return false;
+  if (std::min(a.tokens, b.tokens) >= run.blockTokens || !suits(a) || !suits(b) || isDense(a) != isDense(b)) return false;
   for (uint32_t page = 0; page * run.layout.pageTokens < kLeastCommonTokens; page++)
     if (a.pages[page] != b.pages[page]) return false;
   return true;
@@ -156,7 +157,7 @@ void cacheStore(const Kernels& kernels, const CacheLayout& layout, uint8_t* page
 }
 
 size_t attentionScratchBytes(const CacheLayout& layout, uint32_t heads, size_t rowCount, unsigned threads, size_t sparseTokens) {
-  const size_t floats = denseFloats(layout, heads) + sparseFloats(layout, heads, sparseTokens);
+  const size_t floats = denseFloats(layout, heads) + sparseFloats(sparseTokens);
   return 3 * Scratch::aligned((rowCount + 1) * sizeof(size_t)) + threads * floats * sizeof(float);
 }
 
@@ -166,7 +167,7 @@ void attend(const Compute& compute, const CacheLayout& layout, const AttentionSh
   size_t* firstToken = scratch.take<size_t>(rowCount + 1);
   size_t* firstRow = scratch.take<size_t>(rowCount + 1);
   size_t* firstBlock = scratch.take<size_t>(rowCount + 1);
-  const size_t dense = denseFloats(layout, shape.heads), sparse = sparseFloats(layout, shape.heads, sparseTokensOf(shape, rows, rowCount));
+  const size_t dense = denseFloats(layout, shape.heads), sparse = sparseFloats(sparseTokensOf(shape, rows, rowCount));
   float* workspaces = scratch.take<float>((dense + sparse) * compute.pool.threads());
 
   const uint32_t group = shape.heads / layout.kvHeads;

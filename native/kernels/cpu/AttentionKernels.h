@@ -54,8 +54,8 @@ struct AttentionKernels {
   // Rounded to the cache's type. With halves, also those of scales and minima, numbers beyond their range become the largest half, so that no
   // key turns into infinity.
   void (*storeToken)(const CacheLayout& layout, uint8_t* page, uint32_t index, const float* keys, const float* values);
-  // One block, or blocks of several rows whose first keys are the same: these hold kQueriesPerBlock queries in all at most, are dense, see all keys before them, keep
-  // no partials, and have one workspace, the first one's.
+  // One block, or blocks of several rows whose first keys are the same: these hold kQueriesPerBlock queries in all at most, are all dense or all sparse, see all keys
+  // before them, keep no partials, and have one workspace, the first one's.
   void (*attendBlocks)(const AttentionBlock* blocks, uint32_t count);
 };
 
@@ -86,8 +86,9 @@ static inline size_t attentionWorkspaceFloats(const CacheLayout& layout, uint32_
 // For rows of up to `context` tokens: the scores of all keys for a tile of queries, from a multiple of 16 on, then positions and weights of those that one
 // query keeps.
 static inline size_t attentionSparseStride(size_t context) { return (context + 15) / 16 * 16; }
-static inline size_t attentionSparseFloats(uint32_t groupHeads, size_t context) {
-  return context == 0 ? 0 : attentionSparseStride(context) * ((groupHeads < kMostTileQueries ? groupHeads : kMostTileQueries) + 2);
-}
+static inline size_t attentionSparseFloats(size_t context) { return attentionSparseStride(context) * (kMostTileQueries + 2); }
+
+// Whether a query at that position keeps only some of its keys.
+static inline bool isSparse(const AttentionBlock& block, uint32_t position) { return block.keep < 1.0f && position >= block.denseBefore; }
 
 }  // namespace spillway

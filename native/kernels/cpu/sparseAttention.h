@@ -190,59 +190,136 @@ struct SparseScores {
   }
 };
 
+// A query that keeps the best of its keys: which ones compete, and where their scores are worked on.
+struct SparseQuery {
+  uint32_t position;   // its own: of the newest key
+  uint32_t base;       // of the first score, a multiple of 16
+  uint32_t firstSeen;  // those before `firstHere` have their scores elsewhere
+  uint32_t firstHere;
+  float* weights;      // room for all scores, and for as many positions
+  uint32_t* chosen;
+};
+
+// Plain scores of query `q` of a block to the values of the keys that it keeps, for one token or more.
+template <typename Format>
+static void takeBest(const AttentionBlock& block, const Workspace& work, const ValuePlaces& places, const SparseQuery& query, uint32_t q, float* scores) {
+  const auto [position, base, firstSeen, firstHere, weights, chosen] = query;
+  const uint32_t seen = position - firstSeen + 1, count = keptKeys(block.keep, seen);
+  const size_t stride = cacheValueStride(block.layout);
+  finishAll(ruleOf(block, q), scores, base, {firstHere - base, position + 1 - base});
+  for (uint32_t t = firstSeen; t < firstHere; t++) scores[t - base] = block.otherScores[q * block.otherStride + t];
+  // The newest key is always kept, the others compete.
+  const float* own = scores + (firstSeen - base);
+  uint32_t kept = count > 1 ? selectLargest(own, seen - 1, count - 1, chosen, weights) : 0;
+  if (block.cuts != nullptr) block.cuts[q] = cutOf(own, chosen, kept, firstSeen);
+  uint32_t elsewhere = 0;
+  while (elsewhere < kept && chosen[elsewhere] < firstHere - firstSeen) elsewhere++;
+  kept -= elsewhere;
+  for (uint32_t i = 0; elsewhere != 0 && i < kept; i++) chosen[i] = chosen[i + elsewhere];
+  chosen[kept++] = seen - 1;
+  for (uint32_t i = 0; i < kept; i++) weights[i] = own[chosen[i]], chosen[i] += firstSeen;
+  for (uint32_t i = kept; i % 16 != 0; i++) weights[i] = -kInfinity;
+  softmaxOf(weights, kept, &work.maximum[q], &work.sum[q]);
+  float* sums = work.merged + q * stride;
+  size_t element = 0;
+  for (; element + 64 <= stride; element += 64) gatherValues<Format, 4>(block, places, chosen, weights, kept, element, sums + element);
+  switch ((stride - element) / 16) {
+    case 3: gatherValues<Format, 3>(block, places, chosen, weights, kept, element, sums + element); break;
+    case 2: gatherValues<Format, 2>(block, places, chosen, weights, kept, element, sums + element); break;
+    case 1: gatherValues<Format, 1>(block, places, chosen, weights, kept, element, sums + element); break;
+    default: break;
+  }
+}
+
 // One token. Keys before block.firstKey compete with the scores that they have elsewhere, where these are known.
 template <typename Format>
 static void attendSparsely(const AttentionBlock& block) {
-  const CacheLayout& layout = block.layout;
   const uint32_t position = block.firstPosition, firstHere = firstSeenBy(block), firstSeen = block.otherScores == nullptr ? firstHere : firstInWindow(block), base = firstSeen / 16 * 16;
-  const size_t stride = cacheValueStride(layout), scoreStride = attentionSparseStride(position - base + 1);
+  const size_t scoreStride = attentionSparseStride(position - base + 1);
   const Workspace work = carve(block, block.groupHeads);
   takeQueries<Format>(block, work);
-  const uint32_t tiled = block.groupHeads < kMostTileQueries ? block.groupHeads : kMostTileQueries;
   float* scores = block.sparseSpace;
-  float* weights = scores + tiled * scoreStride;
-  uint32_t* chosen = reinterpret_cast<uint32_t*>(weights + scoreStride);
-  const uint32_t seen = position - firstSeen + 1, count = keptKeys(block.keep, seen);
+  float* weights = scores + kMostTileQueries * scoreStride;
+  const SparseQuery query = {position, base, firstSeen, firstHere, weights, reinterpret_cast<uint32_t*>(weights + scoreStride)};
   const ValuePlaces places(block);
-
-  for (uint32_t first = 0; first < block.groupHeads; first += tiled) {
-    const uint32_t last = first + tiled < block.groupHeads ? first + tiled : block.groupHeads;
+  for (uint32_t first = 0; first < block.groupHeads; first += kMostTileQueries) {
+    const uint32_t last = first + kMostTileQueries < block.groupHeads ? first + kMostTileQueries : block.groupHeads;
     forTiles(first, last, SparseScores<Format>{block, work, first, base, firstHere / 16 * 16, scores, scoreStride});
-    for (uint32_t q = first; q < last; q++) {
-      float* own = scores + (q - first) * scoreStride;
-      finishAll(ruleOf(block, q), own, base, {firstHere - base, position + 1 - base});
-      for (uint32_t t = firstSeen; t < firstHere; t++) own[t - base] = block.otherScores[q * block.otherStride + t];
-      // The newest key is always kept, the others compete.
-      own += firstSeen - base;
-      uint32_t kept = count > 1 ? selectLargest(own, seen - 1, count - 1, chosen, weights) : 0;
-      if (block.cuts != nullptr) block.cuts[q] = cutOf(own, chosen, kept, firstSeen);
-      uint32_t elsewhere = 0;
-      while (elsewhere < kept && chosen[elsewhere] < firstHere - firstSeen) elsewhere++;
-      kept -= elsewhere;
-      for (uint32_t i = 0; elsewhere != 0 && i < kept; i++) chosen[i] = chosen[i + elsewhere];
-      chosen[kept++] = seen - 1;
-      for (uint32_t i = 0; i < kept; i++) weights[i] = own[chosen[i]], chosen[i] += firstSeen;
-      for (uint32_t i = kept; i % 16 != 0; i++) weights[i] = -kInfinity;
-      softmaxOf(weights, kept, &work.maximum[q], &work.sum[q]);
-      float* sums = work.merged + q * stride;
-      size_t element = 0;
-      for (; element + 64 <= stride; element += 64) gatherValues<Format, 4>(block, places, chosen, weights, kept, element, sums + element);
-      switch ((stride - element) / 16) {
-        case 3: gatherValues<Format, 3>(block, places, chosen, weights, kept, element, sums + element); break;
-        case 2: gatherValues<Format, 2>(block, places, chosen, weights, kept, element, sums + element); break;
-        case 1: gatherValues<Format, 1>(block, places, chosen, weights, kept, element, sums + element); break;
-        default: break;
-      }
-    }
+    for (uint32_t q = first; q < last; q++) takeBest<Format>(block, work, places, query, q, scores + (q - first) * scoreStride);
   }
   writeOutputs(block, work);
 }
 
-// Tokens that are sparse go one by one: each keeps keys of its own.
+// Plain scores of a tile of queries of several rows, from position 0 on, for all keys that any of these rows has: the first ones that all of them have are met once.
+template <typename Format>
+struct SparseScoresTogether {
+  const RowsTogether& together;
+  uint32_t firstQuery;
+  float* scores;
+  size_t scoreStride;
+  template <int Q>
+  void tile(uint32_t first) const {
+    const uint32_t firstRow = together.rowOf(first), lastRow = together.rowOf(first + Q - 1, firstRow);
+    uint32_t longest = 0;
+    for (uint32_t row = firstRow; row <= lastRow; row++) longest = together.end(row) > longest ? together.end(row) : longest;
+    Part parts[kQueriesPerBlock];
+    for (uint32_t start = 0; start < longest; start += kPartTokens) {
+      uint32_t common = kPartBlocks;
+      for (uint32_t row = firstRow; row <= lastRow; row++) {
+        Part& part = parts[row - firstRow];
+        part.allValues = false;
+        part.toBlock = 0;
+        if (together.end(row) > start) {
+          BlockPlaces(together.rows[row]).locate(start, 0, (together.end(row) + kKeyBlock - 1) / kKeyBlock, Format::kBlocksAhead, &part);
+          // The values are not read as they lie, the next part's keys are.
+          for (uint32_t i = 0; i < Format::kBlocksAhead; i++) part.keys[part.toBlock + i] = part.values[part.toBlock + i];
+        }
+        common = sameBlocks(parts[0], part, part.toBlock < common ? part.toBlock : common);
+      }
+      const TileScores to = {firstQuery, scores + start, scoreStride};
+      if (common > 0) Format::template score<Q>(together.rows[0].layout, together.work, parts[0], first, 0, common, to.of(first, 0), scoreStride);
+      together.forRows(firstRow, first, first + Q, [&](uint32_t row, uint32_t from, uint32_t last) __attribute__((always_inline)) {
+        const Part& part = parts[row - firstRow];
+        if (part.toBlock > common) forTiles(from, last, OwnScores<Format>{together, part, common, part.toBlock, to});
+      });
+    }
+  }
+};
+
+// Rows of which all tokens are sparse, see all keys before them, and have some of the first ones in common. Each keeps keys of its own.
+template <typename Format>
+static void attendSparselyTogether(const AttentionBlock* rows, uint32_t count) {
+  const RowsTogether together(rows, count);
+  uint32_t longest = 0;
+  for (uint32_t r = 0; r < count; r++) {
+    takeQueries<Format>(rows[r], together.workOf(r));
+    if (together.end(r) > longest) longest = together.end(r);
+  }
+  const size_t scoreStride = attentionSparseStride(longest);
+  float* scores = rows[0].sparseSpace;
+  float* weights = scores + kMostTileQueries * scoreStride;
+  for (uint32_t first = 0; first < together.queries(); first += kMostTileQueries) {
+    const uint32_t last = first + kMostTileQueries < together.queries() ? first + kMostTileQueries : together.queries();
+    forTiles(first, last, SparseScoresTogether<Format>{together, first, scores, scoreStride});
+    together.forRows(0, first, last, [&](uint32_t row, uint32_t from, uint32_t to) {
+      const AttentionBlock& block = rows[row];
+      const Workspace work = together.workOf(row);
+      const ValuePlaces places(block);
+      for (uint32_t q = from; q < to; q++) {
+        const uint32_t own = q - together.firstQuery[row];
+        const SparseQuery query = {block.firstPosition + own / block.groupHeads, 0, 0, 0, weights, reinterpret_cast<uint32_t*>(weights + scoreStride)};
+        takeBest<Format>(block, work, places, query, own, scores + (q - first) * scoreStride);
+      }
+    });
+  }
+  for (uint32_t r = 0; r < count; r++) writeOutputs(rows[r], together.workOf(r));
+}
+
+// Tokens of a single row that are sparse go one by one: each keeps keys of its own.
 template <typename Format>
 static void attendAs(const AttentionBlock* blocks, uint32_t count) {
-  if (count > 1) return attendTogether<Format>(blocks, count);
   const AttentionBlock& block = blocks[0];
+  if (count > 1) return isSparse(block, block.firstPosition) ? attendSparselyTogether<Format>(blocks, count) : attendTogether<Format>(blocks, count);
   const uint32_t end = block.firstPosition + block.tokens;
   const uint32_t sparseFrom = block.keep < 1.0f ? (block.denseBefore < end ? block.denseBefore : end) : end;
   AttentionBlock part = block;
