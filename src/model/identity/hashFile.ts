@@ -1,9 +1,10 @@
-import { statfs } from 'node:fs/promises';
+import { readFile, realpath } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ModelFileError } from '../../errors/ModelFileError.js';
 import { ModelFile } from '../files/ModelFile.js';
 import { stampOf, type FileStamp } from './FileStamp.js';
 import { hashContent } from './hashContent.js';
+import { mountAt, type Mount } from './mountAt.js';
 
 /**
  * Two changes within so many milliseconds may leave the same times behind, on file systems that count in nanoseconds (by the kernel's
@@ -14,8 +15,10 @@ const COARSE_TICK = 2_100;
 /** A file that is still being written after so many looks is not waited for. */
 const MOST_LOOKS = 4;
 
-/** File systems (`statfs`, Linux) that are not known to keep a time of change which no program can set: FAT, exFAT, FUSE, SMB, 9P. */
-const UNSURE = new Set([0x4d44, 0x2011bab0, 0x65735546, 0x517b, 0xff534d42, 0xfe534d42, 0x01021997]);
+/** File systems that keep a time of change which no program can set. Others may not (FAT, FUSE, SMB), or have it from whoever made their image (squashfs, erofs, ISO 9660), which may be what an overlay shows. */
+const KEEPING = new Set(['ext2', 'ext3', 'ext4', 'xfs', 'btrfs', 'f2fs', 'zfs', 'bcachefs', 'tmpfs']);
+/** Their servers keep it. */
+const SERVED = new Set(['nfs', 'nfs4']);
 
 /** A file's hash, and the stamp that it had all the while. */
 export interface HashedFile {
@@ -53,7 +56,17 @@ async function settledStamp(path: string): Promise<{ stamp: FileStamp; settled: 
 }
 
 async function keepsChangeTimes(path: string): Promise<boolean> {
-  return statfs(path).then(({ type }) => !UNSURE.has(type), () => false);
+  // Where there is no such file, as on macOS, nothing is known of mounts.
+  return Promise.all([readFile('/proc/self/mountinfo', 'utf8'), realpath(path)]).then(([mountinfo, real]) => isKeeping(mountAt(mountinfo, real)), () => false);
+}
+
+/**
+ * Whether files of the mount have another stamp after every change, also after another file system has taken its place. Images are made, and mounted, in turn: what they hold
+ * can agree in device, inode, length and all times (reproducible builds set these).
+ */
+export function isKeeping(mount: Mount | undefined): boolean {
+  if (mount === undefined) return false;
+  return SERVED.has(mount.type) || (KEEPING.has(mount.type) && !mount.readOnly && !/^\/dev\/(loop|nbd)/.test(mount.source));
 }
 
 function changing(path: string): ModelFileError {
