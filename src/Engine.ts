@@ -370,13 +370,13 @@ export class Engine implements GenerationSource, AsyncDisposable {
 }
 
 function identityOf({ hash: model }: ModelIdentity, { gpuProducts: products }: NativeRuntime, settled: SettledOptions): ResultIdentity {
-  const { grid: { part, layers: count }, gpuTier: gpu } = settled;
+  const { grid: { part, layers: count }, gpuTier: gpu, diskCache } = settled;
   const addon = loadAddon();
   const facts = gpu && addon.machine().gpus[gpu.options.device];
   return identityOfResults({
     ...settled, numerics: addon.numerics, model,
     layers: part && { first: part.first, count },
-    gpu: gpu && facts && { facts, products, cacheShare: gpu.cacheShare },
+    gpu: gpu && facts && { facts, products, cacheShare: gpu.cacheShare, diskCache },
   });
 }
 

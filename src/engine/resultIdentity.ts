@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { InstructionSet } from '../bindings/Addon.js';
 import type { GpuFacts } from '../bindings/Gpu.js';
 import type { LayerRange } from '../model/partOf.js';
+import type { DiskCache } from './memory/PagePool.js';
 import type { Settings } from './settleOptions.js';
 
 /**
@@ -39,6 +40,8 @@ export interface GpuIdentity {
   readonly products: string;
   /** Of each row's KV cache on the GPU: the processor attends to the rest. */
   readonly cacheShare: number;
+  /** What of the rest is on disk, if anything: over pages in memory prompts attend on the GPU, over those on the processor. */
+  readonly cacheOnDisk?: { readonly share: number; readonly mostPagesPerRow: number };
 }
 
 /** What an identity is made of. */
@@ -47,7 +50,10 @@ export interface IdentityFacts extends Pick<Settings, 'precision' | 'compressWei
   readonly model: string;
   readonly layers?: LayerRange | undefined;
   readonly instructionSet: InstructionSet;
-  readonly gpu?: Pick<GpuIdentity, 'products' | 'cacheShare'> & { readonly facts: Pick<GpuFacts, 'name' | 'computeCapability'> } | undefined;
+  readonly gpu?: Pick<GpuIdentity, 'products' | 'cacheShare'> & {
+    readonly facts: Pick<GpuFacts, 'name' | 'computeCapability'>;
+    readonly diskCache: Pick<DiskCache, 'share' | 'mostPerRow'>;
+  } | undefined;
 }
 
 /** Pure. */
@@ -63,8 +69,8 @@ export function resultIdentity(facts: IdentityFacts): ResultIdentity {
   };
 }
 
-function identityOfGpu({ facts: { name, computeCapability }, products, cacheShare }: NonNullable<IdentityFacts['gpu']>): GpuIdentity {
-  return { name, computeCapability, products, cacheShare };
+function identityOfGpu({ facts: { name, computeCapability }, products, cacheShare, diskCache: { share, mostPerRow } }: NonNullable<IdentityFacts['gpu']>): GpuIdentity {
+  return { name, computeCapability, products, cacheShare, ...(share > 0 && { cacheOnDisk: { share, mostPagesPerRow: mostPerRow } }) };
 }
 
 /** One word for an identity: 64 hexadecimal digits, the same for equal values in whatever order their members stand. */

@@ -1,4 +1,5 @@
 import { rename, rm } from 'node:fs/promises';
+import { JobFileError } from '../errors/JobFileError.js';
 import { UsageError } from '../errors/UsageError.js';
 import type { Generation } from './Generation.js';
 import { begin, makeGeneration, openGeneration, statOf, type FileOpener, type Opened } from './openGeneration.js';
@@ -39,28 +40,32 @@ export class Generations {
 
   /**
    * Opens what there is.
-   * @throws UsageError for files that are somebody else's; the system's errors
+   * @throws UsageError for files that are somebody else's; JobFileError for one of another version; the system's errors
    */
   async open(): Promise<void> {
     const old = await openGeneration(this.#oldPath, this.opener);
     this.#old = await this.#ours(old);
     refuseForeign(this.#oldPath, old);
     if (old.kind === 'unusable') this.warnings.say('header', `${this.#oldPath}: ${wordsFor(old)}; its answers are computed again`);
+    refuseVersion(this.#oldPath, old);
     const current = await openGeneration(this.path, this.opener);
     this.#current = await this.#ours(current);
     refuseForeign(this.path, current);
+    refuseVersion(this.path, current);
   }
 
   /**
    * Makes FILE, if it is not there or empty.
    * @param replace whether it may take the place of one that was ours and cannot be used. Without, that is an error
-   * @throws UsageError for one that is somebody else's, and where another process keeps the store locked; JobFileError for a lock that cannot be made; InterruptedError; the system's errors
+   * @throws UsageError for one that is somebody else's, and where another process keeps the store locked; JobFileError for one of another version, and for a lock that cannot be
+   * made; InterruptedError; the system's errors
    */
   async make(replace: boolean, signal?: AbortSignal): Promise<void> {
     if (this.#current !== undefined) return;
     const refusal = await withStoreLock(this.path, PATIENCE_MILLISECONDS, signal, async () => {
       const opened = await openGeneration(this.path, this.opener);
       refuseForeign(this.path, opened);
+      refuseVersion(this.path, opened);
       if (opened.kind === 'ours') this.#current = opened.generation;
       else if (opened.kind === 'empty') {
         await begin(opened.generation);
@@ -102,7 +107,7 @@ export class Generations {
    * Makes FILE the old one and begins it anew, unless another process has done so already.
    * @param patienceMilliseconds how long other processes are waited for that do the same
    * @returns why it is to be tried again later: they take longer
-   * @throws UsageError for an old file that is somebody else's; JobFileError for a lock that cannot be made; the system's errors
+   * @throws UsageError for an old file that is somebody else's; JobFileError for one of another version, and for a lock that cannot be made; the system's errors
    */
   async rotate(patienceMilliseconds: number): Promise<UsageError | undefined> {
     return withStoreLock(this.path, patienceMilliseconds, undefined, async () => {
@@ -111,6 +116,7 @@ export class Generations {
       const opened = await openGeneration(this.#oldPath, this.opener);
       await this.#closed(opened);
       refuseForeign(this.#oldPath, opened);
+      refuseVersion(this.#oldPath, opened);
       await rename(this.path, this.#oldPath);
       const replaced = this.#old;
       this.#old = current;
@@ -150,6 +156,10 @@ function refuseForeign(path: string, opened: Opened): void {
   }
 }
 
-function wordsFor({ found, expected }: Extract<Opened, { kind: 'unusable' }>): string {
+function refuseVersion(path: string, opened: Opened): void {
+  if (opened.kind === 'otherVersion') throw new JobFileError(path, `${wordsFor(opened)}; nothing was changed; give another name to keep answers beside it`);
+}
+
+function wordsFor({ found, expected }: Extract<Opened, { kind: 'unusable' | 'otherVersion' }>): string {
   return `found ${found} of a file of answers, expected ${expected}`;
 }

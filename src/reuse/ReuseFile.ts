@@ -50,7 +50,8 @@ const OPTION_CHECKS: Readonly<Record<keyof ReuseOptions, Check>> = {
  * It keeps what is used: when FILE holds half of `maxBytes` it becomes FILE.old, in place of the one before, and FILE is begun anew; what is found in FILE.old is put into
  * FILE again. FILE.lock is there while that happens. (Processes that write in the same moment may exceed the bound by what they write.)
  *
- * An answer that was not written whole, or that the disk has changed, is not found. Who can write the file can put wrong answers there: it is to be trusted like the
+ * An answer that was not written whole, or that the disk has changed, is not found. A file of another version is left as it is: an earlier or a later Spillway may want it again, so
+ * nothing is kept, and nothing found there. (Answers of other kernels, models and options lie side by side in one file, each under its own key.) Who can write the file can put wrong answers there: it is to be trusted like the
  * model.
  */
 export class ReuseFile {
@@ -72,7 +73,7 @@ export class ReuseFile {
   ) {}
 
   /**
-   * Opens a store, or makes one. Where the disk does not let us make, write or read it that is a warning, and the store goes on without.
+   * Opens a store, or makes one. Where the disk does not let us make, write or read it, or it is that of another version, that is a warning, and the store goes on without.
    * @param path FILE; of a link what it leads to
    * @param opener how files are opened: tests open some that fail
    * @throws UsageError for options out of range, for a path where no file can be, and where FILE or FILE.old is neither empty nor a file of this kind: it is left as it is;
@@ -124,7 +125,14 @@ export class ReuseFile {
 
   async #begin(signal: AbortSignal | undefined): Promise<void> {
     const { generations } = this;
-    const steps = [() => generations.open(), () => generations.refresh(signal), () => generations.make(true, signal)];
+    const steps = [
+      () => generations.open(),
+      () => generations.refresh(signal),
+      // Where nothing will be written nothing is made, not even a lock.
+      async () => {
+        if (this.#writes) await generations.make(true, signal);
+      },
+    ];
     for (const step of steps) {
       try {
         await step();

@@ -5,7 +5,7 @@ import { found } from '../arguments/found.js';
 const MAGIC = Buffer.from('Spillway answers', 'latin1');
 const VERSION = 1;
 
-/** Magic (16 bytes), version (32 bits, little-endian), CRC-32 of both. */
+/** Magic (16 bytes), version (32 bits, little-endian), CRC-32 of both. So begins every version, that each knows the others'. */
 export const HEADER_BYTES = 24;
 export const HEADER = headerOf(VERSION);
 
@@ -15,6 +15,8 @@ export type HeaderKind =
   | { readonly kind: 'empty' }
   /** It was ours, and nothing in it can be used. */
   | { readonly kind: 'unusable'; readonly found: string; readonly expected: string }
+  /** It is that of an earlier or a later Spillway, which may want it again: not to be touched. */
+  | { readonly kind: 'otherVersion'; readonly found: string; readonly expected: string }
   /** Somebody else's: not to be touched. */
   | { readonly kind: 'foreign'; readonly found: string };
 
@@ -26,7 +28,7 @@ export function headerKind(start: Buffer): HeaderKind {
   if (start.length < HEADER_BYTES) return { kind: 'unusable', found: 'a part of a header', expected };
   const version = start.readUInt32LE(MAGIC.length);
   if (!start.equals(headerOf(version))) return { kind: 'unusable', found: 'a damaged header', expected };
-  return version === VERSION ? { kind: 'ours' } : { kind: 'unusable', found: `version ${version}`, expected };
+  return version === VERSION ? { kind: 'ours' } : { kind: 'otherVersion', found: `version ${version}`, expected };
 }
 
 /** @internal For tests, which make files of other versions. */

@@ -5,7 +5,7 @@ import { getEventListeners } from 'node:events';
 import { firstValueFrom, from, lastValueFrom, Observable, Subject, toArray } from 'rxjs';
 import {
   compute, diagonalBlock, Engine, InterruptedError, loadWeight, MemoryBudgetError, ModelFileError, offloadGenerate, pulled, rowByRow, serialize, synchronize, UsageError, zigZagBlock,
-  type EngineOptions, type Row, type RowInput, type RowResult, type RunOptions, type RunStats, type TraceEvent,
+  type EngineOptions, type Progress, type Row, type RowInput, type RowResult, type RunOptions, type RunStats, type TraceEvent,
 } from '../../src/index.js';
 
 const model = (name: string): string => fileURLToPath(new URL(`../fixtures/models/${name}`, import.meta.url));
@@ -315,6 +315,41 @@ describe('an engine', () => {
     expect(stats).toMatchObject({ rows: { done: 8, failed: 0 }, tokens: { generated } });
     expect(stats?.queues['cpu-compute']?.tasks).toBe(trace.filter(({ ph }) => ph === 'X').length);
     expect(new Set(trace.filter(({ ph }) => ph === 'X').map(({ name }) => name))).toEqual(new Set(['compute']));
+  });
+
+  const reuse: NonNullable<RunOptions['reuse']> = { get: () => ({ text: 'x', tokens: [5], finishReason: 'stop' }), put: () => undefined };
+
+  test.each<[string, RowInput, RunOptions]>([
+    ['are answered by an earlier run', { tokens: [1] }, { reuse }],
+    ['are refused', { tokens: [-1] }, {}],
+  ])('reports progress while all rows %s', async (_, row, options) => {
+    const reports: Progress[] = [];
+    function* forAWhile(): Generator<RowInput> {
+      for (const end = performance.now() + 800; performance.now() < end;) yield row;
+    }
+    const { length } = await collect(engine.generate(forAWhile(), { ...options, onProgress: (progress) => reports.push(progress) }));
+    const ended = reports.map(({ rowsDone, rowsFailed }) => rowsDone + rowsFailed);
+    expect(ended.length).toBeGreaterThan(4);
+    expect(ended).toEqual(ended.toSorted((a, b) => a - b));
+    expect(ended.at(-2)).toBeGreaterThan(length / 4);
+    expect(ended.at(-1)).toBe(length);
+  });
+
+  test('onProgress that throws while all rows are answered by an earlier run fails the run, and their source is let go of', async () => {
+    let closed = false;
+    function* endless(): Generator<RowInput> {
+      try {
+        for (;;) yield { tokens: [1] };
+      } finally {
+        closed = true;
+      }
+    }
+    let reports = 0;
+    const onProgress = (progress: Progress): void => {
+      if (++reports > 2 && progress.rowsDone > 0) throw new Error('as asked');
+    };
+    await expect(collect(engine.generate(endless(), { reuse, onProgress }))).rejects.toThrow('as asked');
+    expect(closed).toBe(true);
   });
 
   test.each<[Partial<EngineOptions>, RegExp]>([

@@ -148,8 +148,11 @@ describe('a file of answers', () => {
 });
 
 describe('a damaged file', () => {
-  test.each([['the version', headerOf(7), 'version 7'], ['a torn header', HEADER.subarray(0, 18), 'a part of a header'], ['a damaged header', Buffer.concat([HEADER.subarray(0, 23), Buffer.of(1)]), 'a damaged header']])(
-    'of another version or without its header is begun anew: %s', async (name, start, found) => {
+  test.each([
+    ['a torn header', HEADER.subarray(0, 18), 'a part of a header'], ['a damaged header', Buffer.concat([HEADER.subarray(0, 23), Buffer.of(1)]), 'a damaged header'],
+    ['a damaged one of another version', Buffer.concat([headerOf(7).subarray(0, 23), Buffer.of(1)]), 'a damaged header'],
+  ])(
+    'without its header is begun anew: %s', async (name, start, found) => {
       const file = path(`header ${name}`);
       writeFileSync(file, Buffer.concat([start, Buffer.alloc(start.length < HEADER.length ? 0 : 1000)]));
       expect(await using(file, (store) => store.put(keyFor(1), answerFor(1)))).toEqual([
@@ -242,6 +245,48 @@ describe('a damaged file', () => {
     await using(file, (store) => store.put(keyFor(1), { text: 7, tokens: [], finishReason: 'stop' } as unknown as KeptAnswer));
     expect(statSync(file).size).toBeGreaterThan(HEADER.length + HEAD_BYTES);
     expect(await using(file, async (store) => expect(await store.get(keyFor(1))).toBeUndefined())).toHaveLength(1);
+  });
+});
+
+describe('a file of another version', () => {
+  const size = 5 * 2 ** 20;
+  const words = (file: string, version: number): string =>
+    `${file}: found version ${version} of a file of answers, expected version 1; nothing was changed; give another name to keep answers beside it; the run goes on, and no more answers are kept`;
+
+  test.each([[7, ''], [0, ''], [7, '.old'], [0, '.old']])('is left as it is, told once, and the run goes on without: version %i in FILE%s', async (version, ending) => {
+    const file = path(`version ${version}${ending}`);
+    const content = Buffer.alloc(size, 'what another version has kept');
+    headerOf(version).copy(content);
+    writeFileSync(file + ending, content);
+    const warnings = await using(file, async (store) => {
+      // More than a file of this bound holds, and than is gathered.
+      for (const number of upTo(1200)) store.put(keyFor(number), answerFor(number, 1000));
+      await sleep(20);
+      expect(await numbersIn(store, 3)).toEqual([]);
+    });
+    expect(warnings).toEqual([words(file + ending, version)]);
+    expect(readFileSync(file + ending).equals(content)).toBe(true);
+    expect(readdirSync(path('.')).filter((name) => name.startsWith(`version ${version}${ending}`))).toEqual([`version ${version}${ending}${ending}`]);
+  });
+
+  test.each(['', '.old'])('that takes the place of FILE%s meanwhile is neither written, renamed nor replaced', async (ending) => {
+    const file = path(`version taken${ending}`);
+    const warnings = await using(file, async (store) => {
+      store.put(keyFor(0), answerFor(0));
+      rmSync(file + ending, { force: true });
+      writeFileSync(file + ending, headerOf(2));
+      for (const number of upTo(1200)) store.put(keyFor(number), answerFor(number, 1000));
+      await sleep(20);
+    });
+    expect(warnings).toEqual([words(file + ending, 2)]);
+    expect(readFileSync(file + ending).equals(headerOf(2))).toBe(true);
+  });
+
+  test('in FILE.old: what FILE has is found all the same', async () => {
+    const file = path('version beside');
+    await putAll(file, [1, 2]);
+    writeFileSync(`${file}.old`, headerOf(2));
+    expect(await using(file, async (store) => expect(await numbersIn(store, 4)).toEqual([1, 2]))).toEqual([words(`${file}.old`, 2)]);
   });
 });
 

@@ -60,7 +60,7 @@ describe('a header', () => {
   test('is ours, empty, of another version, damaged or foreign', () => {
     expect(headerKind(HEADER)).toEqual({ kind: 'ours' });
     expect(headerKind(Buffer.alloc(0))).toEqual({ kind: 'empty' });
-    expect(headerKind(headerOf(2))).toEqual({ kind: 'unusable', found: 'version 2', expected: 'version 1' });
+    for (const version of [0, 2, 2 ** 32 - 1]) expect(headerKind(headerOf(version))).toEqual({ kind: 'otherVersion', found: `version ${version}`, expected: 'version 1' });
     expect(headerKind(HEADER.subarray(0, 20))).toMatchObject({ kind: 'unusable', found: 'a part of a header' });
     const damaged = Buffer.from(HEADER);
     damaged[20] = 99;

@@ -123,13 +123,13 @@ export class RunRecorder {
 
   /** A row ended, with so many new tokens. */
   row(failed: boolean, newTokens = 0): void {
-    if (failed) {
-      this.failed++;
-      return;
+    if (failed) this.failed++;
+    else {
+      this.done++;
+      this.computed++;
+      this.setup.lengths?.ended(newTokens);
     }
-    this.done++;
-    this.computed++;
-    this.setup.lengths?.ended(newTokens);
+    this.tellProgress();
   }
 
   /** A row ended with the answer of an equal one. */
@@ -137,6 +137,7 @@ export class RunRecorder {
     this.rowsEqual++;
     if (error) this.failed++;
     else this.done++;
+    this.tellProgress();
   }
 
   private get sharing(): Sharing {
@@ -148,17 +149,14 @@ export class RunRecorder {
   reused(): void {
     this.rowsReused++;
     this.done++;
+    this.tellProgress();
   }
 
   /** How many rows are being generated now. */
   rows(active: number): void {
     this.active = active;
     this.traceMemory();
-    const now = performance.now() / 1000;
-    if (this.setup.onProgress && now - this.lastProgress >= PROGRESS_SECONDS) {
-      this.lastProgress = now;
-      this.tell(this.setup.onProgress, () => this.progress());
-    }
+    this.tellProgress();
   }
 
   progress(): Progress {
@@ -211,6 +209,14 @@ export class RunRecorder {
     let share = this.shares.get(rows);
     if (!share) this.shares.set(rows, (share = tokensByPhase(rows)));
     return share;
+  }
+
+  /** Not too often. Whatever changes what it says asks for it: rows that need no computing may be all that there is for a long time. */
+  private tellProgress(): void {
+    const now = performance.now() / 1000;
+    if (!this.setup.onProgress || now - this.lastProgress < PROGRESS_SECONDS) return;
+    this.lastProgress = now;
+    this.tell(this.setup.onProgress, () => this.progress());
   }
 
   /** Calls a callback of the caller's, if there is one; nothing that counts or computes is cut short by what it throws. */

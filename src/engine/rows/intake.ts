@@ -40,6 +40,8 @@ export async function* intake(rows: AsyncIterable<RowInput> | Iterable<RowInput>
   /** Of the rows, and of their results. */
   let [number, sequence] = [0, 0];
   for await (const given of rows) {
+    // While no row is computed nobody else looks whether a callback has thrown.
+    if (recorder.failure) throw recorder.failure.error;
     await inFlight.enter();
     if (turns.due) await turns.give();
     const input = readableRow(given);
