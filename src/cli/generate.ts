@@ -15,6 +15,7 @@ import {
 import { pulledModel, showIdentifying, showOpening, showProfiling } from './openModel.js';
 import { ProgressMeter, type ProgressMode } from './ProgressMeter.js';
 import { checkCommandPaths, writeStats } from './reportFiles.js';
+import { checkStandardInput } from './standardInput.js';
 import { checkStandardOutput } from './standardOutput.js';
 import { TraceFile } from './TraceFile.js';
 import { addSwitch, requireFlags } from './flags/commandFlags.js';
@@ -62,6 +63,7 @@ export function addGenerate(program: Command, context: CommandContext): void {
 async function generate(flags: GenerateFlags, context: CommandContext): Promise<void> {
   requireFlags(flags, 'model', 'input', 'output');
   if (flags.output === '-') checkStandardOutput();
+  if (flags.input === '-') checkStandardInput();
   const meter = new ProgressMeter(flags.progress, process.stderr);
   const files = {
     ...(flags.input === '-' ? {} : { input: flags.input }),

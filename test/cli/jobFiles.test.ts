@@ -1,3 +1,4 @@
+import { createSocket } from 'node:dgram';
 import { execFileSync, spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { appendFileSync, closeSync, existsSync, mkdirSync, openSync, readdirSync, readFileSync, readlinkSync, statSync, truncateSync, writeFileSync, writeSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
@@ -208,6 +209,33 @@ describe('standard output', () => {
     const { args } = flags(3);
     const shell = spawn('sh', ['-c', 'exec "$0" "$@" >/dev/null', process.execPath, built('cli/main.js'), ...withPaths(args, { output: '-' })], { stdio: 'pipe' });
     expect(await endOf(shell)).toMatchObject({ code: 0 });
+  });
+});
+
+describe('standard input', () => {
+  const model = (): string => tinyModelWithTokenizer(path('reads'));
+  /** Of `generate` and of `tokenize`. */
+  const ends = async (stdin: (args: readonly string[]) => ChildProcess): Promise<CliResult[]> => {
+    const { args } = flags(1);
+    return Promise.all([endOf(stdin(withPaths(args, { input: '-' }))), endOf(stdin(['tokenize', '--model', model()]))]);
+  };
+  const shell = (redirection: string) => (args: readonly string[]): ChildProcess =>
+    spawn('sh', ['-c', `exec "$0" "$@" ${redirection}`, process.execPath, built('cli/main.js'), ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
+
+  (existsSync('/proc/self/fdinfo') ? test : test.skip)('closed, a folder, a socket of datagrams: an error, not a job of no rows', async () => {
+    for (const end of await ends(shell('<&-'))) expect(end).toMatchObject({ code: 2, stderr: expect.stringContaining('error: standard input: cannot be read: found it closed, expected a file, pipe or terminal') });
+    for (const end of await ends(shell('</tmp'))) expect(end).toMatchObject({ code: 2, stderr: expect.stringContaining('found a folder, expected') });
+    const datagrams = createSocket('udp4');
+    await new Promise<void>((resolve) => datagrams.bind(0, '127.0.0.1', resolve));
+    const { fd } = (datagrams as unknown as { _handle: { fd: number } })._handle;
+    for (const end of await ends((args) => spawn(process.execPath, [built('cli/main.js'), ...args], { stdio: [fd, 'pipe', 'pipe'] }))) {
+      expect(end).toMatchObject({ code: 2, stderr: expect.stringContaining('found a socket of datagrams, expected') });
+    }
+    datagrams.close();
+  });
+
+  test('of nothing, on purpose, there is no row', async () => {
+    for (const end of await ends(shell('</dev/null'))) expect(end).toMatchObject({ code: 0 });
   });
 });
 
