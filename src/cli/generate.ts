@@ -73,7 +73,7 @@ async function generate(flags: GenerateFlags, context: CommandContext): Promise<
   // What can be refused at once is refused before a model is fetched or read.
   const known = knownModel(flags.model) !== undefined;
   const formats = await jobFormatsOf(flags);
-  await checkPaths(flags, formats.published, known ? undefined : flags.model);
+  await checkPaths(flags, known ? undefined : flags.model);
   await checkJobFiles({ ...files, resume, retryErrors, overwrite, published: formats.published, ...(errors !== undefined && { errors }) });
 
   let job: Job | undefined;
@@ -86,7 +86,7 @@ async function generate(flags: GenerateFlags, context: CommandContext): Promise<
     const planned = await planOptions(flags);
     await checkedOptions({ ...planned, ...engineOptions(flags, flags.model) });
     const model = await pulledModel(flags.model, context.signal, meter);
-    if (known) await checkPaths(flags, formats.published, model);
+    if (known) await checkPaths(flags, model);
     const { files: modelFiles } = await readModel(model);
     const options: GenerateOptions = {
       ...rowOptions(flags),
@@ -156,7 +156,7 @@ async function allThrough(...steps: readonly (() => unknown)[]): Promise<void> {
 }
 
 /** @param model as a path, once that is known */
-function checkPaths({ input, policy, hardware, output, errors, reuse, stats, trace }: GenerateFlags, published: boolean, model: string | undefined): Promise<void> {
+function checkPaths({ input, policy, hardware, output, errors, reuse, stats, trace }: GenerateFlags, model: string | undefined): Promise<void> {
   return checkCommandPaths({
     model,
     read: {
@@ -165,7 +165,6 @@ function checkPaths({ input, policy, hardware, output, errors, reuse, stats, tra
       hardware: hardware === 'this' ? undefined : hardware,
     },
     output: output === '-' ? undefined : output,
-    published,
     errors,
     kept: reuse,
     reports: { stats },

@@ -1,6 +1,6 @@
 import { createSocket } from 'node:dgram';
 import { execFileSync, spawn, spawnSync, type ChildProcess } from 'node:child_process';
-import { appendFileSync, closeSync, existsSync, mkdirSync, openSync, readdirSync, readFileSync, readlinkSync, statSync, truncateSync, writeFileSync, writeSync } from 'node:fs';
+import { appendFileSync, closeSync, existsSync, mkdirSync, openSync, readdirSync, readFileSync, readlinkSync, statSync, symlinkSync, truncateSync, writeFileSync, writeSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
 import { built } from '../jobs/support/built.js';
 import { byIndex, readResults, temporaryFolder, writeLines } from '../jobs/support/files.js';
@@ -203,6 +203,18 @@ describe('standard output', () => {
     for (const command of onlyThere) expect({ command, ...(await closed(command)) }).toMatchObject({ command, code: 2, stderr: expect.stringContaining(message) });
     // Where nothing goes there, it is no matter.
     expect(await closed(args)).toMatchObject({ code: 0 });
+  });
+
+  test.each(['/dev/stdout', '/dev/fd/1', '/proc/self/fd/1', 'link'])('that goes into a file, as %s: written behind what is there, and the file stays', async (name) => {
+    const { args } = flags(3);
+    const [file, output] = [path(`redirected-${(names += 1)}`), name === 'link' ? path(`link-${names}`) : name];
+    if (name === 'link') symlinkSync('/dev/stdout', output);
+    const script = '{ echo before; "$0" "$@" --overwrite; echo after; } >"$FILE"';
+    const shell = spawn('sh', ['-c', script, process.execPath, built('cli/main.js'), ...withPaths(args, { output }), '--output-format', 'csv'], { stdio: 'pipe', env: { ...process.env, FILE: file } });
+    expect(await endOf(shell)).toMatchObject({ code: 0 });
+    const lines = readFileSync(file, 'utf8').split('\n');
+    expect([lines[0], lines[1]?.slice(0, 8), lines.length, lines.at(-2)]).toEqual(['before', 'id,text,', 7, 'after']);
+    expect(readdirSync(path('.')).filter((each) => each.startsWith(`redirected-${names}`))).toEqual([`redirected-${names}`]);
   });
 
   test('thrown away on purpose', async () => {
