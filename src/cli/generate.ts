@@ -15,6 +15,7 @@ import {
 import { pulledModel, showIdentifying, showOpening, showProfiling } from './openModel.js';
 import { ProgressMeter, type ProgressMode } from './ProgressMeter.js';
 import { checkCommandPaths, writeStats } from './reportFiles.js';
+import { checkStandardInput } from './standardInput.js';
 import { checkStandardOutput } from './standardOutput.js';
 import { TraceFile } from './TraceFile.js';
 import { addSwitch, requireFlags } from './flags/commandFlags.js';
@@ -62,6 +63,7 @@ export function addGenerate(program: Command, context: CommandContext): void {
 async function generate(flags: GenerateFlags, context: CommandContext): Promise<void> {
   requireFlags(flags, 'model', 'input', 'output');
   if (flags.output === '-') checkStandardOutput();
+  if (flags.input === '-') checkStandardInput();
   const meter = new ProgressMeter(flags.progress, process.stderr);
   const files = {
     ...(flags.input === '-' ? {} : { input: flags.input }),
@@ -71,7 +73,7 @@ async function generate(flags: GenerateFlags, context: CommandContext): Promise<
   // What can be refused at once is refused before a model is fetched or read.
   const known = knownModel(flags.model) !== undefined;
   const formats = await jobFormatsOf(flags);
-  await checkPaths(flags, formats.published, known ? undefined : flags.model);
+  await checkPaths(flags, known ? undefined : flags.model);
   await checkJobFiles({ ...files, resume, retryErrors, overwrite, published: formats.published, ...(errors !== undefined && { errors }) });
 
   let job: Job | undefined;
@@ -84,7 +86,7 @@ async function generate(flags: GenerateFlags, context: CommandContext): Promise<
     const planned = await planOptions(flags);
     await checkedOptions({ ...planned, ...engineOptions(flags, flags.model) });
     const model = await pulledModel(flags.model, context.signal, meter);
-    if (known) await checkPaths(flags, formats.published, model);
+    if (known) await checkPaths(flags, model);
     const { files: modelFiles } = await readModel(model);
     const options: GenerateOptions = {
       ...rowOptions(flags),
@@ -154,7 +156,7 @@ async function allThrough(...steps: readonly (() => unknown)[]): Promise<void> {
 }
 
 /** @param model as a path, once that is known */
-function checkPaths({ input, policy, hardware, output, errors, reuse, stats, trace }: GenerateFlags, published: boolean, model: string | undefined): Promise<void> {
+function checkPaths({ input, policy, hardware, output, errors, reuse, stats, trace }: GenerateFlags, model: string | undefined): Promise<void> {
   return checkCommandPaths({
     model,
     read: {
@@ -163,7 +165,6 @@ function checkPaths({ input, policy, hardware, output, errors, reuse, stats, tra
       hardware: hardware === 'this' ? undefined : hardware,
     },
     output: output === '-' ? undefined : output,
-    published,
     errors,
     kept: reuse,
     reports: { stats },

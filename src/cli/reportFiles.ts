@@ -1,6 +1,6 @@
 import { open, stat } from 'node:fs/promises';
 import {
-  checkDistinctFiles, fileFailure, JobFileError, modelFiles, outputFiles, probeFile, specialKind, writeFileAtomic, type NamedFile, type RunStats,
+  checkDistinctFiles, errorFiles, fileFailure, JobFileError, modelFiles, outputFiles, probeFile, specialKind, writeFileAtomic, type NamedFile, type RunStats,
 } from './library.js';
 
 /** About as much as a report is. */
@@ -14,8 +14,6 @@ export interface CommandPaths {
   readonly read: Readonly<Record<string, string | undefined>>;
   /** The output of a job, to which other files belong. */
   readonly output?: string | undefined;
-  /** Whether the output is written as a whole at the end, from a journal. */
-  readonly published?: boolean;
   /** Where rows that failed go. */
   readonly errors?: string | undefined;
   /** A file of answers that last. */
@@ -30,13 +28,14 @@ export interface CommandPaths {
  * Refuses paths that would overwrite each other or what is read, and reports that cannot be written, before a long run.
  * @throws UsageError, JobFileError
  */
-export async function checkCommandPaths({ model, read, output, published, errors, kept, reports, trace }: CommandPaths): Promise<void> {
+export async function checkCommandPaths({ model, read, output, errors, kept, reports, trace }: CommandPaths): Promise<void> {
   await checkDistinctFiles([
     ...named(read, false),
     ...(model === undefined ? [] : await modelFiles(model)).map((path) => ({ name: '--model', path, written: false })),
-    ...(output === undefined ? [] : outputFiles('--output', output, published)),
+    ...(output === undefined ? [] : await outputFiles('--output', output)),
+    ...(errors === undefined ? [] : await errorFiles('--errors', errors)),
     ...(kept === undefined ? [] : ['', '.old', '.lock'].map((ending) => ({ name: '--reuse', path: `${kept}${ending}`, written: true }))),
-    ...named({ errors, ...reports, trace }, true),
+    ...named({ ...reports, trace }, true),
   ]);
   for (const path of Object.values(reports)) if (path !== undefined) await checkWritable(path);
   if (trace !== undefined) await checkWritable(trace, true);

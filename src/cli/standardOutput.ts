@@ -17,7 +17,8 @@ export function checkStandardOutput(): void {
   );
 }
 
-function wasClosed(descriptor: number): boolean {
+/** Whether /dev/null stands in for what was closed. */
+export function wasClosed(descriptor: number): boolean {
   try {
     if (fstatSync(descriptor).rdev !== statSync('/dev/null').rdev) return false;
     const flags = /^flags:\s*([0-7]+)$/m.exec(readFileSync(`/proc/self/fdinfo/${descriptor}`, 'utf8'))?.[1];

@@ -6,6 +6,7 @@ import { addModelFlag, type ModelFlags } from './flags/modelFlags.js';
 import { createTokenizer, InterruptedError, isBlank, isObject, openLines, parseRow, readModel, ROW_LIMITS, RowError, StreamWriter, Turns, type Tokenizer } from './library.js';
 import { pulledModel } from './openModel.js';
 import { ProgressMeter } from './ProgressMeter.js';
+import { checkStandardInput } from './standardInput.js';
 import { checkStandardOutput } from './standardOutput.js';
 import { addSwitch, requireFlags } from './flags/commandFlags.js';
 
@@ -28,6 +29,7 @@ export function addTokenize(program: Command, context: CommandContext): void {
 async function tokenize(flags: TokenizeFlags, context: CommandContext): Promise<void> {
   requireFlags(flags, 'model');
   checkStandardOutput();
+  checkStandardInput();
   const meter = new ProgressMeter('auto', process.stderr);
   const model = await pulledModel(flags.model, context.signal, meter).finally(() => meter.stop());
   const source = await readModel(model);

@@ -1,5 +1,3 @@
-import { existsSync } from 'node:fs';
-import { open, rm, truncate } from 'node:fs/promises';
 import { InterruptedError } from '../errors/InterruptedError.js';
 import { JobFileError } from '../errors/JobFileError.js';
 import { SpillwayError } from '../errors/SpillwayError.js';
@@ -7,14 +5,12 @@ import { TaskError } from '../errors/TaskError.js';
 import { UsageError } from '../errors/UsageError.js';
 import type { RowInput, RowResult } from '../Row.js';
 import { AbortGate } from './AbortGate.js';
-import { syncFolder } from '../model/files/replaceFile.js';
 import { identifyModel } from '../model/identity/identifyModel.js';
 import { modelSettings } from '../model/identity/modelSettings.js';
 import { checkJobOptions, checkRowGenerator } from './checkJobOptions.js';
 import { DoneRows } from './DoneRows.js';
 import { ErrorLimit } from './ErrorLimit.js';
-import { acquireFileLock, type FileLock } from './fileLock.js';
-import { BEGIN_ANEW, fileFailure } from './fileErrors.js';
+import { fileFailure } from './fileErrors.js';
 import { fingerprintFirstRow } from './fingerprint.js';
 import { compressed } from './formats/compression.js';
 import type { FinishedRow, WriteOptions } from './formats/RowFormat.js';
@@ -23,32 +19,22 @@ import { checkJobFiles, type JobFileOptions } from './jobFiles.js';
 import { jobFormats, type JobFormats } from './jobFormats.js';
 import { JobInput } from './JobInput.js';
 import type { JobOptions, JobSummary, RowGenerator } from './JobOptions.js';
-import { checkSameJob, readRecord, recordOf, resultOptions, withEngine, writeRecord, type JobRecord } from './jobRecord.js';
+import { checkSameJob, recordOf, resultOptions, withEngine, type JobRecord } from './jobRecord.js';
+import { JobOutput } from './JobOutput.js';
 import { JobRows } from './JobRows.js';
-import { journalPath, lockPath, recordPath, rewritePath } from './outputFiles.js';
 import { carriedColumns, publish } from './publish.js';
 import type { RowSink } from './RowSink.js';
-import { RowWriter } from './RowWriter.js';
-import { dropFailedRows, orderOutput } from './rewriteOutput.js';
-import { scanOutput, type ScannedOutput } from './scanOutput.js';
+import { orderOutput } from './rewriteOutput.js';
+import type { ScannedOutput } from './scanOutput.js';
 import { openSpecialWritable } from './specialFiles.js';
 import { StreamWriter } from './StreamWriter.js';
 
-/** What an earlier run left, and the record of it. */
-interface EarlierRun {
-  readonly scanned: ScannedOutput;
-  readonly record: JobRecord;
-}
-
-/** An output that can be resumed: locked, compared with this run, not touched yet. */
+/** An output that can be resumed, and what it is resumed from. */
 interface OutputFile {
-  readonly path: string;
-  /** Where results are appended: the output itself, or its journal. */
-  readonly journal: string;
-  readonly lock: FileLock;
+  readonly files: JobOutput;
   /** The fingerprint of this run; a stream's lacks its first row, and what was not known before there was an engine is missing of that. */
   readonly record: JobRecord;
-  readonly earlier: EarlierRun | undefined;
+  readonly earlier: ScannedOutput | undefined;
 }
 
 const NOTHING_DONE = new DoneRows();
@@ -80,7 +66,7 @@ export class Job implements AsyncDisposable {
 
   /** Results that stand in the output and are not made again. */
   get keptRows(): number {
-    return this.file?.earlier?.scanned.done.size ?? 0;
+    return this.file?.earlier?.done.size ?? 0;
   }
 
   /**
@@ -117,17 +103,21 @@ export class Job implements AsyncDisposable {
       ...(columns && { columns: Object.fromEntries(Object.entries(columns).sort()) }),
       ...(delimiter !== undefined && { delimiter }),
     });
-    const record = recordOf(model, resultIdentity, settled, opened.fingerprint ?? fingerprintFirstRow(undefined));
-    const lock = await acquireFileLock(lockPath(output), output, { signal: options.generate?.signal });
+    const signal = options.generate?.signal;
+    const locked = await JobOutput.lock({ output, ...(errors !== undefined && { errors }), published: formats.published, form: describeForm(options, formats) }, signal);
     try {
       // Again, as another process may have been at work until we had the lock.
-      const state = await checkJobFiles(paths);
-      const goesOn = options.resume === true && state.output === 'regular';
-      const journal = formats.published ? journalPath(output) : output;
-      const earlier = goesOn ? await readEarlierRun(output, journal, record, options.retryErrors ?? false) : undefined;
-      return new Job(options, { path: output, journal, lock, record, earlier }, opened, formats);
+      await checkJobFiles(paths);
+      const file = await locked.open(options.resume === true);
+      const now = recordOf(file.recorded, model, resultIdentity, settled, opened.fingerprint ?? fingerprintFirstRow(undefined));
+      const record = file.before === undefined ? now : { ...now, run: file.before.run };
+      // Of an engine that is still to come some is known. Of two streams the first rows are compared, as soon as there is one.
+      const input = file.before?.input.kind === 'file' || now.input.kind === 'file';
+      if (file.before !== undefined) checkSameJob(output, file.before, record, { input, engine: false });
+      const earlier = options.resume === true ? await file.scan(options.retryErrors ?? false) : undefined;
+      return new Job(options, { files: file, record, earlier }, opened, formats);
     } catch (error) {
-      lock.release();
+      locked.release();
       throw error;
     }
   }
@@ -142,15 +132,16 @@ export class Job implements AsyncDisposable {
     if (this.#started) throw new UsageError('a job runs once; open another one to go on');
     this.#started = true;
     const record = this.file && withEngine(this.file.record, engine.resultIdentity);
-    if (record && this.file?.earlier) checkSameJob(this.file.path, this.file.earlier.record, record, { input: false });
+    const before = this.file?.earlier && this.file.files.before;
+    if (record && this.file && before) checkSameJob(this.file.files.path, before, record, { input: false });
     this.#record = record;
     const signal = this.options.generate?.signal;
     const gate = new AbortGate(signal);
-    const source = new JobRows(this.file?.earlier?.scanned.done ?? NOTHING_DONE, this.options.generate?.samples, async (first) => {
+    const source = new JobRows(this.file?.earlier?.done ?? NOTHING_DONE, this.options.generate?.samples, async (first) => {
       this.#sink = await this.#begin(first);
     });
     const counts = { done: 0, failed: 0, stopped: false };
-    const earlier = this.file?.earlier?.scanned;
+    const earlier = this.file?.earlier;
     const keptFailed = this.options.retryErrors === true ? 0 : (earlier?.failed ?? 0);
     const limit = new ErrorLimit(this.options.maxErrors, this.totalRows);
     const results = async function* (rows: AsyncIterable<RowResult>): AsyncGenerator<RowResult, void, undefined> {
@@ -179,9 +170,10 @@ export class Job implements AsyncDisposable {
       // What an earlier run had finished ahead of its turn, or done again, stood where the run had left it, so that nothing was lost.
       const outOfTurn = earlier?.inOrder === false || source.overtaken;
       const byCompletion = this.options.generate?.order === 'completion';
-      if (this.formats.published ? outOfTurn || byCompletion : outOfTurn && !byCompletion && !stopped) await orderOutput(this.file.journal);
+      const { files, record } = this.file;
+      if (files.published ? outOfTurn || byCompletion : outOfTurn && !byCompletion && !stopped) await orderOutput(files.journalOf(record));
       if (!stopped) await this.input.checkUnchanged();
-      if (this.formats.published) await this.#publish(this.file);
+      if (files.published) await this.#publish(this.file);
     } else if (!stopped) await this.input.checkUnchanged();
     return { rows: source.rows, done, failed, kept: this.keptRows, keptFailed, ...(stopped && { stopped }) };
   }
@@ -192,7 +184,7 @@ export class Job implements AsyncDisposable {
     try {
       await this.#closeSink();
     } finally {
-      this.file?.lock.release();
+      this.file?.files.release();
     }
   }
 
@@ -238,9 +230,10 @@ export class Job implements AsyncDisposable {
   }
 
   /** Writes the output, and what failed, from the journal. */
-  async #publish({ path, journal }: OutputFile): Promise<void> {
-    const { errors } = this.options;
+  async #publish({ files, record }: OutputFile): Promise<void> {
     const { output, errors: failures } = this.formats;
+    const { path, errors } = files;
+    const journal = files.journalOf(record);
     const columns = output.format.carries === true && this.input.table === undefined ? await carriedColumns(journal) : undefined;
     const common = { journal, options: { ...this.#writeOptions(), ...(columns && { table: () => ({ columns }) }) } };
     const rows = (carries: boolean | undefined): { rows?: ReturnType<JobInput['read']> } => (this.#joins && carries === true ? { rows: this.input.read(true) } : {});
@@ -270,7 +263,9 @@ export class Job implements AsyncDisposable {
       }
       const { input, ...record } = this.#record ?? this.file.record;
       const whole = { ...record, input: this.input.fingerprint === undefined ? fingerprintFirstRow(first) : input };
-      return await beginFile(this.file, whole, this.options.retryErrors ?? false);
+      const before = this.file.earlier && this.file.files.before;
+      if (before) checkSameJob(this.file.files.path, before, whole);
+      return await this.file.files.begin(whole, this.file.earlier, this.options.retryErrors ?? false);
     } catch (error) {
       if (error instanceof SpillwayError) throw error;
       throw fileFailure(output, 'written', error);
@@ -278,42 +273,7 @@ export class Job implements AsyncDisposable {
   }
 }
 
-/**
- * Reads what an earlier run left; undefined if that run got nowhere.
- * @throws UsageError when that run was another one
- */
-async function readEarlierRun(output: string, journal: string, now: JobRecord, retryErrors: boolean): Promise<EarlierRun | undefined> {
-  const record = readRecord(output);
-  // Of an engine that is still to come some is known. Of two streams the first rows are compared, as soon as there is one.
-  const input = record?.input.kind === 'file' || now.input.kind === 'file';
-  if (record !== undefined) checkSameJob(output, record, now, { input, engine: false });
-  if (!existsSync(journal)) throw new UsageError(`${output}: cannot be resumed, as there is no ${journal} with its results; ${BEGIN_ANEW}`);
-  const scanned = await scanOutput(journal, retryErrors);
-  if (record !== undefined) return { scanned, record };
-  if (scanned.bytes === 0) return undefined;
-  throw new UsageError(`${output}: cannot be resumed, as there is no ${recordPath(output)} that says what began it; --overwrite begins anew`);
-}
-
-async function beginFile({ path, journal, earlier }: OutputFile, record: JobRecord, retryErrors: boolean): Promise<RowSink> {
-  await rm(rewritePath(journal), { force: true });
-  if (earlier === undefined) {
-    // In this order, so that no crash leaves the record of one run beside the rows of another.
-    const handle = await open(journal, 'w');
-    try {
-      await handle.sync();
-      await rm(recordPath(path), { force: true });
-      if (journal !== path) await rm(path, { force: true });
-      await writeRecord(path, record);
-      await syncFolder(path);
-    } catch (error) {
-      await handle.close();
-      throw error;
-    }
-    return new RowWriter(handle, journal, 0);
-  }
-  checkSameJob(path, earlier.record, record);
-  let { bytes } = earlier.scanned;
-  if (retryErrors && earlier.scanned.failed > 0) bytes = await dropFailedRows(journal);
-  else await truncate(journal, bytes);
-  return new RowWriter(await open(journal, 'r+'), journal, bytes);
+/** What an output is to be, where it is not what a run before wrote: `with --errors FILE`, `as csv`. */
+function describeForm({ errors }: JobOptions, { output: { format, compression } }: JobFormats): string {
+  return errors !== undefined ? `with --errors ${errors}` : `as ${format.name}${compression === undefined ? '' : ` in ${compression}`}`;
 }

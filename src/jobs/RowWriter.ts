@@ -1,5 +1,6 @@
 import type { FileHandle } from 'node:fs/promises';
 import { JobFileError } from '../errors/JobFileError.js';
+import { checkInPlace, checkLength } from './checkInPlace.js';
 import { describeFileError } from './fileErrors.js';
 import type { RowSink } from './RowSink.js';
 
@@ -9,7 +10,7 @@ const MAX_PENDING_BYTES = 256 * 1024;
 const SYNC_SECONDS = 5;
 
 /** What a writer needs of a file; a FileHandle has it. */
-export type WritableFile = Pick<FileHandle, 'write' | 'truncate' | 'datasync' | 'close'>;
+export type WritableFile = Pick<FileHandle, 'write' | 'truncate' | 'datasync' | 'stat' | 'close'>;
 
 /**
  * Appends lines to a regular file. A line goes to the operating system at once, or as soon as the write before it is
@@ -24,11 +25,15 @@ export class RowWriter implements RowSink {
   #position: number;
   #lastSync = performance.now();
 
-  /** @param position where the next line goes: the end of the last whole line */
+  /**
+   * @param position where the next line goes: the end of the last whole line
+   * @param checkPlace looks now and then whether the file still stands there; another one is for tests
+   */
   constructor(
     private readonly file: WritableFile,
     private readonly path: string,
     position: number,
+    private readonly checkPlace = checkInPlace,
   ) {
     this.#position = position;
   }
@@ -47,7 +52,11 @@ export class RowWriter implements RowSink {
   async close(): Promise<void> {
     while (this.#flushing !== undefined) await this.#flushing;
     try {
-      if (this.#failure === undefined) await this.file.datasync();
+      if (this.#failure === undefined) {
+        await this.file.datasync();
+        await checkLength(this.file, this.path, this.#position);
+        await this.checkPlace(this.file, this.path);
+      }
     } catch (error) {
       this.#failure = this.#failed(error);
     }
@@ -68,6 +77,7 @@ export class RowWriter implements RowSink {
         if (performance.now() - this.#lastSync > SYNC_SECONDS * 1000) {
           this.#lastSync = performance.now();
           await this.file.datasync();
+          await this.checkPlace(this.file, this.path);
         }
       }
     } catch (error) {
@@ -80,6 +90,7 @@ export class RowWriter implements RowSink {
   }
 
   async #append(lines: Buffer): Promise<void> {
+    await checkLength(this.file, this.path, this.#position);
     let written = 0;
     try {
       while (written < lines.length) {
@@ -97,6 +108,7 @@ export class RowWriter implements RowSink {
   }
 
   #failed(error: unknown): JobFileError {
+    if (error instanceof JobFileError) return error;
     return new JobFileError(this.path, `cannot be written: ${describeFileError(error)}; the rows before are intact, and --resume goes on`, {
       cause: error,
     });

@@ -1,6 +1,6 @@
-import { lstat, readlink, realpath, stat } from 'node:fs/promises';
-import { basename, dirname, join, resolve } from 'node:path';
+import { stat } from 'node:fs/promises';
 import { UsageError } from '../errors/UsageError.js';
+import { placeOf } from './place.js';
 
 /** A file that a run reads or writes, and what the user calls it: `--stats`, `output`. */
 export interface NamedFile {
@@ -29,12 +29,5 @@ export async function checkDistinctFiles(files: readonly NamedFile[]): Promise<v
 async function identityOf({ path, written }: NamedFile): Promise<string | undefined> {
   const stats = await stat(path, { bigint: true }).catch(() => undefined);
   if (stats !== undefined) return stats.isFile() ? `${stats.dev}:${stats.ino}` : undefined;
-  return written ? placeOf(path, 0) : undefined;
-}
-
-/** Where a file will be that is not there yet, also through a link that leads nowhere so far. */
-async function placeOf(path: string, links: number): Promise<string> {
-  const link = links < 40 && (await lstat(path).then((stats) => stats.isSymbolicLink(), () => false));
-  if (link) return placeOf(resolve(dirname(path), await readlink(path)), links + 1);
-  return join(await realpath(dirname(path)).catch(() => resolve(dirname(path))), basename(path));
+  return written ? placeOf(path) : undefined;
 }

@@ -7,7 +7,9 @@ import { UsageError } from '../errors/UsageError.js';
 import { checkDistinctFiles } from './distinctFiles.js';
 import { fileErrorCode, fileFailure } from './fileErrors.js';
 import { specialKind } from './specialFiles.js';
-import { checkSidecars, journalPath, outputFiles } from './outputFiles.js';
+import { isErrorsOf } from './JobOutput.js';
+import { checkSidecars, errorFiles, hasJournal, journalPath, outputFiles } from './outputFiles.js';
+import { descriptorOf, placeOf } from './place.js';
 
 export interface JobFileOptions {
   /** The input's path, where it has one. */
@@ -55,15 +57,16 @@ export async function checkJobFiles(options: JobFileOptions): Promise<JobFileSta
     await checkDistinctFiles([
       ...(input === undefined ? [] : [{ name: 'input', path: input, written: false }]),
       ...modelFiles.map((path) => ({ name: 'the model', path, written: false })),
-      ...outputFiles('output', output, published),
-      ...(errors === undefined ? [] : [{ name: 'errors', path: errors, written: true }]),
+      ...(await outputFiles('output', output)),
+      ...(errors === undefined ? [] : await errorFiles('errors', errors)),
     ]);
   }
-  if (errors !== undefined) await checkReplaceable(errors, resume || overwrite);
-  return {
+  const state: JobFileState = {
     input: inputStats === undefined ? 'none' : inputStats.isFile() ? 'regular' : 'special',
-    output: output === undefined ? checkNoOutput(resume) : await checkOutput(output, resume, overwrite, published),
+    output: output === undefined ? checkNoOutput(resume) : await checkOutput(output, { resume, overwrite, published }),
   };
+  if (errors !== undefined) await checkErrors(errors, state.output === 'special' ? undefined : output);
+  return state;
 }
 
 function checkNoOutput(resume: boolean): 'none' {
@@ -71,12 +74,16 @@ function checkNoOutput(resume: boolean): 'none' {
   return 'none';
 }
 
-/** @throws UsageError, JobFileError unless a file can be put there */
-async function checkReplaceable(path: string, replace: boolean): Promise<void> {
+/**
+ * Rows that failed go into a file that is not there, is empty, or is this job's from an earlier run.
+ * @throws UsageError, JobFileError unless they can be put there
+ */
+async function checkErrors(path: string, output: string | undefined): Promise<void> {
   const stats = await statOf(path);
   if (stats === undefined) return checkFolder(path);
   if (!stats.isFile()) throw new JobFileError(path, `cannot be written: it is ${specialKind(stats) ?? 'no file'}, expected a file, or nothing`);
-  if (!replace) throw new UsageError(`${path} exists; --resume goes on with its job, --overwrite begins anew`);
+  if (stats.size === 0 || (output !== undefined && (await isErrorsOf(output, path)))) return;
+  throw new UsageError(`${path}: found a file that is not the errors of this job, expected none; move it away, or give another`);
 }
 
 async function checkFolder(path: string): Promise<void> {
@@ -84,26 +91,26 @@ async function checkFolder(path: string): Promise<void> {
   if (folder?.isDirectory() !== true) throw new JobFileError(path, `cannot be written: there is no folder ${dirname(path)}`);
 }
 
-async function checkOutput(path: string, resume: boolean, overwrite: boolean, published: boolean): Promise<JobFileState['output']> {
+async function checkOutput(
+  path: string, { resume, overwrite, published }: { readonly resume: boolean; readonly overwrite: boolean; readonly published: boolean },
+): Promise<JobFileState['output']> {
+  const place = await placeOf(path);
   const own = await statOf(path);
-  // Until the first run has ended there is the journal alone.
-  const kept = published && (own === undefined || own.isFile()) ? journalPath(path) : path;
-  const stats = own ?? (await statOf(kept));
-  if (stats === undefined) {
-    await checkFolder(path);
-    checkSidecars(path, published);
-    return 'absent';
-  }
-  if (stats.isDirectory()) throw new JobFileError(path, 'cannot be written: it is a folder, expected a file');
-  if (!stats.isFile()) {
+  if (own?.isDirectory() === true) throw new JobFileError(path, 'cannot be written: it is a folder, expected a file');
+  // What a process has open is written through, whatever it is: it may be behind something that stands there already.
+  if (own !== undefined && (!own.isFile() || (await descriptorOf(path)) !== undefined)) {
     if (resume) throw new UsageError(`--resume needs a regular file as output: ${path} cannot be read again`);
     return 'special';
   }
-  if (!resume && !overwrite) {
-    throw new UsageError(`${own === undefined ? kept : path} exists; --resume goes on with it, --overwrite begins anew`);
+  if (own !== undefined && own.nlink > 1 && !published) {
+    throw new UsageError(`${path}: found a file with ${own.nlink} names (hard links), expected one: another job could write to it by another; give another output, or copy it`);
   }
-  checkSidecars(path, published);
-  return 'regular';
+  // Until a run has ended there may be the journal alone.
+  const kept = own !== undefined ? path : hasJournal(place) ? journalPath(place) : undefined;
+  if (kept === undefined) await checkFolder(place);
+  else if (!resume && !overwrite) throw new UsageError(`${kept} exists; --resume goes on with it, --overwrite begins anew`);
+  checkSidecars(place, published);
+  return kept === undefined ? 'absent' : 'regular';
 }
 
 async function statOf(path: string): Promise<Stats | undefined> {

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { isObject } from '../arguments/isObject.js';
 import { JobFileError } from '../errors/JobFileError.js';
 import { UsageError } from '../errors/UsageError.js';
@@ -10,13 +11,19 @@ import type { InputFingerprint } from './fingerprint.js';
 import { recordPath } from './outputFiles.js';
 import { readOrdinary } from './readOrdinary.js';
 
-/** Records of version 1 did not hold what of the engine decides results, and samples of large files only. */
-const VERSION = 2;
+/** Records of version 1 did not hold what of the engine decides results, and samples of large files only; those of version 2 nothing of their journal. */
+const VERSION = 3;
 
 /** The sidecar file of an output: what the run that began it was. A resumed run must be the same. */
 export interface JobRecord {
   readonly format: 'spillway-job';
   readonly version: typeof VERSION;
+  /** At random, of the run that began the output; its journal says the same. */
+  readonly run: string;
+  /** Where results are: in the output itself, or in the journal beside it. */
+  readonly journal: 'output' | 'apart';
+  /** Where rows that failed go instead of into the output, from the record's folder; replaced by this job, and nobody else's. */
+  readonly errors?: string;
   /** The model's files, in words for people: `engine` tells one model from another. */
   readonly model: readonly FileIdentity[];
   /** The engine's `resultIdentity`, or what is known of it. */
@@ -50,12 +57,12 @@ export function resultOptions(options: GenerateOptions, more: Readonly<Record<st
  * @param engine of which `model` is filled in where it is not known otherwise
  */
 export function recordOf(
-  model: ModelIdentity | undefined, engine: object, options: JobRecord['options'], input: InputFingerprint,
+  files: Pick<JobRecord, 'journal' | 'errors'>, model: ModelIdentity | undefined, engine: object, options: JobRecord['options'], input: InputFingerprint,
 ): JobRecord {
-  const files = model ? [...model.weights, ...model.settings] : [];
+  const identities = model ? [...model.weights, ...model.settings] : [];
   return {
-    format: 'spillway-job', version: VERSION,
-    model: files.map(({ name, bytes, hash }) => ({ name, bytes, hash })),
+    format: 'spillway-job', version: VERSION, run: randomBytes(8).toString('hex'), ...files,
+    model: identities.map(({ name, bytes, hash }) => ({ name, bytes, hash })),
     engine: { ...(model && { model: model.hash }), ...engine },
     options, input,
   };
@@ -74,8 +81,9 @@ export function withEngine(record: JobRecord, engine: object | undefined): JobRe
   throw new UsageError(`the engine is not the one that the job was opened for: it differs in ${differences}`);
 }
 
-export async function writeRecord(output: string, record: JobRecord): Promise<void> {
-  await writeFileAtomic(recordPath(output), `${JSON.stringify(record, undefined, 2)}\n`);
+/** @param mode permissions of a record that was not there */
+export async function writeRecord(output: string, record: JobRecord, mode?: number): Promise<void> {
+  await writeFileAtomic(recordPath(output), `${JSON.stringify(record, undefined, 2)}\n`, mode);
 }
 
 /** A record is far shorter than this, whatever the model's files and the options are. */
@@ -87,17 +95,18 @@ export function readRecord(output: string): JobRecord | undefined {
   const text = readOrdinary(path, MOST_RECORD_BYTES, 'the record of a job');
   if (text === undefined) return undefined;
   const value = parseJson(text);
-  if (isObject(value) && value['format'] === 'spillway-job' && value['version'] === 1) {
+  if (isObject(value) && value['format'] === 'spillway-job' && (value['version'] === 1 || value['version'] === 2)) {
     throw new JobFileError(
       path,
-      `found a record of version 1, by an earlier Spillway, expected version ${VERSION}: ` +
-        `it does not say enough of model and engine to go on with; finish it with that one; ${BEGIN_ANEW}`,
+      `found a record of version ${value['version']}, by an earlier Spillway, expected version ${VERSION}: ` +
+        `it does not say enough to go on with; finish it with that one; ${BEGIN_ANEW}`,
     );
   }
   if (
     !isObject(value) || value['format'] !== 'spillway-job' || value['version'] !== VERSION ||
     !isList(value['model']) || !value['model'].every((file) => isObject(file) && typeof file['name'] === 'string') ||
-    !isObject(value['engine']) || !isObject(value['options']) || !isObject(value['input'])
+    !isObject(value['engine']) || typeof value['run'] !== 'string' || !['output', 'apart'].includes(value['journal'] as string) ||
+    !(value['errors'] === undefined || typeof value['errors'] === 'string') || !isObject(value['options']) || !isObject(value['input'])
   ) {
     const expected = `{"format":"spillway-job","version":${VERSION},…}`;
     throw new JobFileError(path, `found something else than the record of a job, expected ${expected}; ${BEGIN_ANEW}`);

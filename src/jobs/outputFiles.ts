@@ -1,8 +1,12 @@
 import { found } from '../arguments/found.js';
+import { JobFileError } from '../errors/JobFileError.js';
 import { UsageError } from '../errors/UsageError.js';
 import type { NamedFile } from './distinctFiles.js';
 import { BEGIN_ANEW } from './fileErrors.js';
+import { placeOf } from './place.js';
 import { readOrdinary } from './readOrdinary.js';
+
+// Names that belong to an output. They are made of the place that its path leads to, so that all names of one file have the same.
 
 /** Says what the run that began the output was; it stays beside it. */
 export function recordPath(output: string): string {
@@ -25,44 +29,68 @@ export function journalPath(output: string): string {
 }
 
 /**
- * All that a job writes.
+ * All that a job writes, and what another run into the same output may have left.
  * @param name what the user calls the output
- * @param published whether it is written as a whole at the end, from a journal
  */
-export function outputFiles(name: string, output: string, published = false): NamedFile[] {
-  const journal = journalPath(output);
+export async function outputFiles(name: string, output: string): Promise<NamedFile[]> {
+  const place = await placeOf(output);
+  const journal = journalPath(place);
   return [
-    { name, path: output, written: true },
-    ...(published ? [{ name: `the journal of ${name}`, path: journal, written: true }, { name: `the temporary file of the journal of ${name}`, path: rewritePath(journal), written: true }] : []),
-    { name: `the record of ${name}`, path: recordPath(output), written: true },
-    { name: `the lock of ${name}`, path: lockPath(output), written: true },
-    { name: `the temporary file of ${name}`, path: rewritePath(output), written: true },
+    { name, path: place, written: true },
+    { name: `the journal of ${name}`, path: journal, written: true },
+    { name: `the temporary file of the journal of ${name}`, path: rewritePath(journal), written: true },
+    { name: `the record of ${name}`, path: recordPath(place), written: true },
+    { name: `the lock of ${name}`, path: lockPath(place), written: true },
+    { name: `the temporary file of ${name}`, path: rewritePath(place), written: true },
   ];
+}
+
+/** What a job writes for rows that failed. */
+export async function errorFiles(name: string, path: string): Promise<NamedFile[]> {
+  const place = await placeOf(path);
+  return [{ name, path: place, written: true }, { name: `the lock of ${name}`, path: lockPath(place), written: true }];
 }
 
 /** As much of a file as tells whose it is. */
 const START_BYTES = 256;
-/** How a record begins, whatever its version, and however damaged what follows. */
-const RECORD_START = /^\s*\{\s*"format"\s*:\s*"spillway-job"/;
-/** How an output begins. */
-const ROWS_START = /^(\{"id":|$)/;
+/** How a journal begins that is not the output itself. */
+const JOURNAL_START = '{"format":"spillway-rows"';
+
+type Judge = (start: string) => boolean;
+/** A record, whatever its version, and however damaged what follows. */
+const isRecord: Judge = (start) => /^\s*\{\s*"format"\s*:\s*"spillway-job"/.test(start);
+/** An output, or the journal of an earlier version. */
+const isRows: Judge = (start) => /^(\{"id":|$)/.test(start);
+/** A journal; of one whose run was killed as it began, there may be less than its first line. */
+const isJournal: Judge = (start) => isRows(start) || start.startsWith(JOURNAL_START) || JOURNAL_START.startsWith(start);
+
+/** Whether a journal stands beside an output. What is somebody else's is none. */
+export function hasJournal(place: string): boolean {
+  try {
+    return readOrdinary(journalPath(place), START_BYTES, 'rows of output')?.startsWith(JOURNAL_START) === true;
+  } catch (error) {
+    if (error instanceof JobFileError) return false;
+    throw error;
+  }
+}
 
 /**
  * Refuses to replace files that stand where the job's own go and are somebody else's, told by how they begin. (The lock is judged by whoever takes it.)
+ * @param published whether the output is written as a whole at the end, from a journal
  * @throws UsageError; JobFileError for one that cannot be read, and for what is no regular file
  */
-export function checkSidecars(output: string, published: boolean): void {
+export function checkSidecars(place: string, published: boolean): void {
   if (published) {
-    checkPlace(journalPath(output), ROWS_START, 'rows of output', output);
-    checkPlace(rewritePath(journalPath(output)), ROWS_START, 'rows of output', output);
+    checkPlace(journalPath(place), isJournal, 'rows of output', place);
+    checkPlace(rewritePath(journalPath(place)), isJournal, 'rows of output', place);
   }
-  checkPlace(recordPath(output), RECORD_START, 'the record of a Spillway job', output);
-  checkPlace(rewritePath(output), ROWS_START, 'rows of output', output);
+  checkPlace(recordPath(place), isRecord, 'the record of a Spillway job', place);
+  checkPlace(rewritePath(place), isRows, 'rows of output', place);
 }
 
-function checkPlace(path: string, ours: RegExp, what: string, output: string): void {
+function checkPlace(path: string, isOurs: Judge, what: string, output: string): void {
   const start = readOrdinary(path, START_BYTES, what);
-  if (start === undefined || ours.test(start)) return;
+  if (start === undefined || isOurs(start)) return;
   throw new UsageError(
     `${path}: found ${found(start)}, expected no file or ${what}, which the job of ${output} keeps there; ` +
       `move the file away, or give another output (an output that has lost its record cannot be resumed: ${BEGIN_ANEW})`,

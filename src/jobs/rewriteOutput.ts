@@ -1,7 +1,9 @@
-import { open, realpath, rename, rm, type FileHandle } from 'node:fs/promises';
+import { open, rename, rm, type FileHandle } from 'node:fs/promises';
 import { syncFolder } from '../model/files/replaceFile.js';
 import { fileFailure } from './fileErrors.js';
+import { journalHeader, type Journal } from './Journal.js';
 import { rewritePath } from './outputFiles.js';
+import { modeOf } from './putInPlace.js';
 import { outputLines } from './scanOutput.js';
 
 /** Read and written at a time. */
@@ -13,15 +15,15 @@ const LF = Buffer.from('\n');
  * @returns the new output's size
  * @throws JobFileError; the old output is then intact
  */
-export async function dropFailedRows(path: string): Promise<number> {
-  return rewrite(path, 'without its error rows', async (from, target) => {
+export async function dropFailedRows(journal: Journal): Promise<number> {
+  return rewrite(journal, 'without its error rows', async (target) => {
     let kept: Buffer[] = [];
     let bytes = 0;
     const flush = async (): Promise<void> => {
       await target.appendFile(Buffer.concat(kept, bytes));
       [kept, bytes] = [[], 0];
     };
-    for await (const line of outputLines(from)) {
+    for await (const line of outputLines(journal)) {
       if (line.failed) continue;
       kept.push(line.bytes, LF);
       bytes += line.bytes.length + 1;
@@ -36,23 +38,24 @@ export async function dropFailedRows(path: string): Promise<number> {
  * Holds four numbers a row.
  * @throws JobFileError; the old output is then intact
  */
-export async function orderOutput(path: string): Promise<void> {
-  await rewrite(path, 'in the order of the input', async (from, target) => {
+export async function orderOutput(journal: Journal): Promise<void> {
+  await rewrite(journal, 'in the order of the input', async (target) => {
     const [indexes, samples, ends]: [number[], number[], number[]] = [[], [], []];
-    for await (const { index, sample, end } of outputLines(from)) {
+    for await (const { index, sample, end } of outputLines(journal)) {
       indexes.push(index);
       samples.push(sample ?? -1);
       ends.push(end);
     }
     const inTurn = Uint32Array.from(indexes.keys()).sort((a, b) => (indexes[a] ?? 0) - (indexes[b] ?? 0) || (samples[a] ?? 0) - (samples[b] ?? 0));
-    const source = await open(from, 'r');
+    const source = await open(journal.path, 'r');
+    const begin = headerBytes(journal);
     try {
       // Lines that follow one another in both are copied together.
       for (let at = 0; at < inTurn.length; ) {
         const first = inTurn[at] ?? 0;
         let last = first;
         while (inTurn[++at] === last + 1) last++;
-        await copy(source, first === 0 ? 0 : (ends[first - 1] ?? 0), ends[last] ?? 0, target);
+        await copy(source, first === 0 ? begin : (ends[first - 1] ?? 0), ends[last] ?? 0, target);
       }
     } finally {
       await source.close();
@@ -69,27 +72,31 @@ async function copy(source: FileHandle, from: number, to: number, target: FileHa
   }
 }
 
+function headerBytes({ run }: Journal): number {
+  return run === undefined ? 0 : journalHeader(run).length;
+}
+
 /** Writes an output anew through a temporary file beside it, so that a crash leaves the old one or the new one. @returns the new one's size */
-async function rewrite(path: string, how: string, fill: (from: string, target: FileHandle) => Promise<void>): Promise<number> {
-  let temporary: string | undefined;
+async function rewrite({ path, run }: Journal, how: string, fill: (target: FileHandle) => Promise<void>): Promise<number> {
+  const temporary = rewritePath(path);
   try {
-    // A link stays a link.
-    const from = await realpath(path);
-    temporary = rewritePath(from);
-    const target = await open(temporary, 'w');
+    const mode = await modeOf(path);
+    const target = await open(temporary, 'w', mode);
     let bytes: number;
     try {
-      await fill(from, target);
+      if (mode !== undefined) await target.chmod(mode);
+      if (run !== undefined) await target.appendFile(journalHeader(run));
+      await fill(target);
       await target.sync();
       ({ size: bytes } = await target.stat());
     } finally {
       await target.close();
     }
-    await rename(temporary, from);
-    await syncFolder(from);
+    await rename(temporary, path);
+    await syncFolder(path);
     return bytes;
   } catch (error) {
-    if (temporary !== undefined) await rm(temporary, { force: true }).catch(() => undefined);
+    await rm(temporary, { force: true }).catch(() => undefined);
     throw fileFailure(path, `rewritten ${how}`, error);
   }
 }

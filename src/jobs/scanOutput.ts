@@ -6,6 +6,7 @@ import type { RowResult } from '../Row.js';
 import { SAMPLES } from '../rows/rowFields.js';
 import { DoneRows } from './DoneRows.js';
 import { BEGIN_ANEW, fileFailure } from './fileErrors.js';
+import { journalHeader, type Journal } from './Journal.js';
 import { readLines } from './readLines.js';
 
 /** A result's line can be long (log-probabilities), but never longer than what JavaScript can hold as one string. */
@@ -37,14 +38,14 @@ interface ScannedLine {
  * @param retryErrors error rows are not done
  * @throws JobFileError for a whole line that is no result, and for an index that stands twice
  */
-export async function scanOutput(path: string, retryErrors: boolean): Promise<ScannedOutput> {
+export async function scanOutput(journal: Journal, retryErrors: boolean): Promise<ScannedOutput> {
   const done = new DoneRows();
   const retried = new DoneRows();
   let failed = 0;
-  let bytes = 0;
+  let bytes = journal.run === undefined ? 0 : journalHeader(journal.run).length;
   let inOrder = true;
   let before: Pick<ScannedLine, 'index' | 'sample'> | undefined;
-  for await (const line of outputLines(path)) {
+  for await (const line of outputLines(journal)) {
     const again = line.failed && retryErrors;
     if (!again) {
       if (before && compareLines(before, line) > 0) inOrder = false;
@@ -52,7 +53,7 @@ export async function scanOutput(path: string, retryErrors: boolean): Promise<Sc
     }
     if (!(again ? retried : done).add(line.index, line.id, line.sample)) {
       const sample = line.sample === undefined ? '' : `, sample ${line.sample}`;
-      throw new JobFileError(path, `line ${line.number}: index ${line.index}${sample} stands twice, expected each row once; ${BEGIN_ANEW}`);
+      throw new JobFileError(journal.path, `line ${line.number}: index ${line.index}${sample} stands twice, expected each row once; ${BEGIN_ANEW}`);
     }
     if (line.failed) failed += 1;
     bytes = line.end;
@@ -66,13 +67,14 @@ export function compareLines(a: Pick<ScannedLine, 'index' | 'sample'>, b: Pick<S
 }
 
 /**
- * The whole lines of an output; `end` is behind a line's LF.
+ * The whole lines of a journal that hold results; `end` is behind a line's LF.
  * @throws JobFileError for one that is no result
  */
-export async function* outputLines(path: string): AsyncGenerator<ScannedLine & { number: number; bytes: Buffer; end: number }, void, undefined> {
+export async function* outputLines({ path, run }: Journal): AsyncGenerator<ScannedLine & { number: number; bytes: Buffer; end: number }, void, undefined> {
   try {
     for await (const { number, bytes, end, terminated } of readLines(createReadStream(path, { highWaterMark: 2 ** 20 }), MAX_RESULT_BYTES)) {
       if (!terminated) return;
+      if (run !== undefined && number === 1) continue;
       const result = bytes === undefined ? undefined : parseResult(bytes.toString('utf8'));
       if (bytes === undefined || result === undefined) {
         throw new JobFileError(path, `line ${number}: found something else than a result, expected a row of output with id, index and finishReason; mend the line, or ${BEGIN_ANEW}`);

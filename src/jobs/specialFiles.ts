@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { isatty, ReadStream, WriteStream } from 'node:tty';
 import { promisify } from 'node:util';
 import { fileErrorCode } from './fileErrors.js';
+import { descriptorOf } from './place.js';
 
 /** How often a FIFO is tried that nobody reads yet: there is no event to wait for. */
 const READER_POLL_MILLISECONDS = 50;
@@ -39,11 +40,13 @@ export async function openReadable(path: string): Promise<Readable> {
 }
 
 /**
- * Opens a FIFO, as soon as somebody reads from it, a terminal or a device for writing.
+ * Opens a FIFO, as soon as somebody reads from it, a terminal or a device for writing; of a regular file that this process has open it writes where that is.
  * @param signal ends the wait for a reader
  * @throws the system's errors; an AbortError
  */
 export async function openSpecialWritable(path: string, signal: AbortSignal | undefined): Promise<Writable> {
+  const own = await descriptorOf(path);
+  if (own !== undefined && (await statFile(own)).isFile()) return createWriteStream(path, { fd: own, autoClose: false });
   for (;;) {
     try {
       const descriptor = await openFile(path, constants.O_WRONLY | AT_ONCE);

@@ -1,5 +1,6 @@
+import { createSocket } from 'node:dgram';
 import { execFileSync, spawn, spawnSync, type ChildProcess } from 'node:child_process';
-import { appendFileSync, closeSync, existsSync, mkdirSync, openSync, readdirSync, readFileSync, readlinkSync, statSync, truncateSync, writeFileSync, writeSync } from 'node:fs';
+import { appendFileSync, closeSync, existsSync, mkdirSync, openSync, readdirSync, readFileSync, readlinkSync, statSync, symlinkSync, truncateSync, writeFileSync, writeSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
 import { built } from '../jobs/support/built.js';
 import { byIndex, readResults, temporaryFolder, writeLines } from '../jobs/support/files.js';
@@ -204,10 +205,49 @@ describe('standard output', () => {
     expect(await closed(args)).toMatchObject({ code: 0 });
   });
 
+  test.each(['/dev/stdout', '/dev/fd/1', '/proc/self/fd/1', 'link'])('that goes into a file, as %s: written behind what is there, and the file stays', async (name) => {
+    const { args } = flags(3);
+    const [file, output] = [path(`redirected-${(names += 1)}`), name === 'link' ? path(`link-${names}`) : name];
+    if (name === 'link') symlinkSync('/dev/stdout', output);
+    const script = '{ echo before; "$0" "$@" --overwrite; echo after; } >"$FILE"';
+    const shell = spawn('sh', ['-c', script, process.execPath, built('cli/main.js'), ...withPaths(args, { output }), '--output-format', 'csv'], { stdio: 'pipe', env: { ...process.env, FILE: file } });
+    expect(await endOf(shell)).toMatchObject({ code: 0 });
+    const lines = readFileSync(file, 'utf8').split('\n');
+    expect([lines[0], lines[1]?.slice(0, 8), lines.length, lines.at(-2)]).toEqual(['before', 'id,text,', 7, 'after']);
+    expect(readdirSync(path('.')).filter((each) => each.startsWith(`redirected-${names}`))).toEqual([`redirected-${names}`]);
+  });
+
   test('thrown away on purpose', async () => {
     const { args } = flags(3);
     const shell = spawn('sh', ['-c', 'exec "$0" "$@" >/dev/null', process.execPath, built('cli/main.js'), ...withPaths(args, { output: '-' })], { stdio: 'pipe' });
     expect(await endOf(shell)).toMatchObject({ code: 0 });
+  });
+});
+
+describe('standard input', () => {
+  const model = (): string => tinyModelWithTokenizer(path('reads'));
+  /** Of `generate` and of `tokenize`. */
+  const ends = async (stdin: (args: readonly string[]) => ChildProcess): Promise<CliResult[]> => {
+    const { args } = flags(1);
+    return Promise.all([endOf(stdin(withPaths(args, { input: '-' }))), endOf(stdin(['tokenize', '--model', model()]))]);
+  };
+  const shell = (redirection: string) => (args: readonly string[]): ChildProcess =>
+    spawn('sh', ['-c', `exec "$0" "$@" ${redirection}`, process.execPath, built('cli/main.js'), ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
+
+  (existsSync('/proc/self/fdinfo') ? test : test.skip)('closed, a folder, a socket of datagrams: an error, not a job of no rows', async () => {
+    for (const end of await ends(shell('<&-'))) expect(end).toMatchObject({ code: 2, stderr: expect.stringContaining('error: standard input: cannot be read: found it closed, expected a file, pipe or terminal') });
+    for (const end of await ends(shell('</tmp'))) expect(end).toMatchObject({ code: 2, stderr: expect.stringContaining('found a folder, expected') });
+    const datagrams = createSocket('udp4');
+    await new Promise<void>((resolve) => datagrams.bind(0, '127.0.0.1', resolve));
+    const { fd } = (datagrams as unknown as { _handle: { fd: number } })._handle;
+    for (const end of await ends((args) => spawn(process.execPath, [built('cli/main.js'), ...args], { stdio: [fd, 'pipe', 'pipe'] }))) {
+      expect(end).toMatchObject({ code: 2, stderr: expect.stringContaining('found a socket of datagrams, expected') });
+    }
+    datagrams.close();
+  });
+
+  test('of nothing, on purpose, there is no row', async () => {
+    for (const end of await ends(shell('</dev/null'))) expect(end).toMatchObject({ code: 0 });
   });
 });
 

@@ -1,4 +1,4 @@
-import { appendFileSync, copyFileSync, existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
+import { appendFileSync, existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
 import { PassThrough } from 'node:stream';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
@@ -287,7 +287,8 @@ describe('what is refused', () => {
     expect((await failure(runJob({ engine: new StubEngine(), ...twice, resume: true }))).message).toContain('index 0 stands twice');
   });
 
-  test.each(['{"format":"spillway-job","ver', '{"format":"spillway-job","version":2}', '{"format":"spillway-job","version":2,"model":[null],"engine":{},"options":{},"input":{}}'])(
+  test.each(['{"format":"spillway-job","ver', '{"format":"spillway-job","version":3}', '{"format":"spillway-job","version":3,"run":"1","journal":"output","model":[null],"engine":{},"options":{},"input":{}}',
+    '{"format":"spillway-job","version":3,"run":"1","journal":"elsewhere","model":[],"engine":{},"options":{},"input":{}}'])(
     'a damaged record is refused with the remedy, and begun anew: %s',
     async (record) => {
       const names = await begun();
@@ -299,12 +300,12 @@ describe('what is refused', () => {
     },
   );
 
-  test('a record of an earlier version, which does not say enough to go on', async () => {
+  test.each([1, 2])('a record of version %d, which does not say enough to go on', async (version) => {
     const names = await begun();
-    writeFileSync(`${names.output}.job.json`, '{"format":"spillway-job","version":1,"model":[],"options":{},"input":{}}');
+    writeFileSync(`${names.output}.job.json`, `{"format":"spillway-job","version":${version},"model":[],"engine":{},"options":{},"input":{}}`);
     const error = await failure(runJob({ engine: new StubEngine(), ...names, resume: true }));
     expect(error).toBeInstanceOf(JobFileError);
-    expect(error.message).toMatch(/found a record of version 1, by an earlier Spillway, expected version 2: .*; finish it with that one; --overwrite .* begins anew$/);
+    expect(error.message).toMatch(/found a record of version [12], by an earlier Spillway, expected version 3: .*; finish it with that one; --overwrite .* begins anew$/);
     expect(await runJob({ engine: new StubEngine(), ...names, overwrite: true })).toMatchObject({ done: 4 });
   });
 
@@ -476,7 +477,6 @@ describe('resume', () => {
     const link = `${output}.link`;
     symlinkSync(output, link);
     writeFileSync(output, scattered);
-    copyFileSync(`${output}.job.json`, `${link}.job.json`);
     await failure(runJob({ engine: new StubEngine({ failAt: 4 }), input, output: link, resume: true }));
     expect(readFileSync(output, 'utf8').startsWith(scattered)).toBe(true);
     await runJob({ engine: new StubEngine(), input, output: link, resume: true });

@@ -1,11 +1,13 @@
 import { open } from 'node:fs/promises';
-import { readFileSync } from 'node:fs';
+import { appendFileSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
 import { JobFileError } from '../../src/errors/JobFileError.js';
 import { RowWriter, type WritableFile } from '../../src/jobs/RowWriter.js';
 import { temporaryFolder } from './support/files.js';
 
 const path = temporaryFolder();
+
+const ANYWHERE = async (): Promise<void> => undefined;
 
 /** A file that holds `capacity` bytes, takes at most `chunk` at once, and then is full. */
 class SmallDisk {
@@ -34,6 +36,7 @@ class SmallDisk {
     datasync: async () => {
       this.synced += 1;
     },
+    stat: async () => ({ size: BigInt(this.content.length) }),
     close: async () => {
       this.closed = true;
     },
@@ -55,7 +58,7 @@ describe('RowWriter', () => {
 
   test('a line is on its way without waiting for another one or for the end', async () => {
     const disk = new SmallDisk(1000);
-    const writer = new RowWriter(disk.file, 'out', 0);
+    const writer = new RowWriter(disk.file, 'out', 0, ANYWHERE);
     await writer.write('one\n');
     await new Promise((resolve) => setTimeout(resolve, 10));
     expect(disk.content.toString()).toBe('one\n');
@@ -65,7 +68,7 @@ describe('RowWriter', () => {
 
   test('lines that come while one is being written go together', async () => {
     const disk = new SmallDisk(1e6);
-    const writer = new RowWriter(disk.file, 'out', 0);
+    const writer = new RowWriter(disk.file, 'out', 0, ANYWHERE);
     await Promise.all(Array.from({ length: 1000 }, (_, at) => writer.write(`${at}\n`)));
     await writer.close();
     expect(disk.content.toString().split('\n')).toHaveLength(1001);
@@ -74,7 +77,7 @@ describe('RowWriter', () => {
 
   test.each([1, 3, 7, Infinity])('a full disk (%d bytes at once): an error that names the file, and the file ends in a whole line', async (chunk) => {
     const disk = new SmallDisk(25, chunk);
-    const writer = new RowWriter(disk.file, 'answers.jsonl', 0);
+    const writer = new RowWriter(disk.file, 'answers.jsonl', 0, ANYWHERE);
     const failure: unknown = await (async () => {
       for (let at = 0; at < 10; at += 1) {
         await writer.write(`line ${at}\n`);
@@ -92,9 +95,28 @@ describe('RowWriter', () => {
 
   test('a failure that only `close` can meet is reported by it', async () => {
     const disk = new SmallDisk(3);
-    const writer = new RowWriter(disk.file, 'out', 0);
+    const writer = new RowWriter(disk.file, 'out', 0, ANYWHERE);
     await writer.write('too long\n');
     await expect(writer.close()).rejects.toThrow('no space left');
     expect(disk.content.toString()).toBe('');
+  });
+
+  test.each<[string, (file: string) => void, boolean, RegExp]>([
+    ['removed', (file) => rmSync(file), true, /was removed during the run/],
+    ['moved away', (file) => renameSync(file, `${file}.away`), false, /was removed during the run/],
+    ['replaced', (file) => { writeFileSync(`${file}.new`, 'ONE\n'); renameSync(`${file}.new`, file); }, true, /was replaced by another file during the run/],
+    ['emptied', (file) => truncateSync(file, 0), true, /was cut, or written to by somebody else \(found 0 bytes, wrote 4\)/],
+    ['cut', (file) => truncateSync(file, 2), false, /was cut, or written to by somebody else \(found 2 bytes, wrote 4\)/],
+    ['appended to', (file) => appendFileSync(file, 'of somebody else\n'), true, /was cut, or written to by somebody else \(found 21 bytes, wrote 4\)/],
+  ])('a file that is %s meanwhile is noticed', async (how, meddle, goesOn, words) => {
+    const file = path(how);
+    const writer = new RowWriter(await open(file, 'w+'), file, 0);
+    await writer.write('one\n');
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    meddle(file);
+    if (goesOn) await writer.write('two\n').catch(() => undefined);
+    const error: unknown = await writer.close().catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(JobFileError);
+    expect(String(error)).toMatch(words);
   });
 });

@@ -1,9 +1,12 @@
+import { once } from 'node:events';
 import { Readable, type Duplex } from 'node:stream';
 import zlib from 'node:zlib';
 import { JobFileError } from '../../errors/JobFileError.js';
 import { SpillwayError } from '../../errors/SpillwayError.js';
 import { UsageError } from '../../errors/UsageError.js';
 import { describeFileError, fileErrorCode } from '../fileErrors.js';
+import { ByteQueue } from './ByteQueue.js';
+import { zstdFrames } from './zstdFrames.js';
 
 export type Compression = 'gzip' | 'zstd';
 
@@ -31,9 +34,10 @@ export async function* decompressed(
     yield* chunks;
     return;
   }
-  const stream = compression === 'gzip' ? zlib.createGunzip() : zstdOf(name).createZstdDecompress();
+  await using input = new ByteQueue(chunks);
   try {
-    yield* through(chunks, stream);
+    if (compression === 'gzip') yield* gunzipped(input);
+    else for await (const frame of zstdFrames(input, name)) yield* through(Readable.from(frame), zstdOf(name).createZstdDecompress());
   } catch (error) {
     const code = fileErrorCode(error);
     if (error instanceof SpillwayError || code === undefined || !/^(Z_|ZSTD_|ERR_)/.test(code)) throw error;
@@ -46,11 +50,50 @@ export function compressed(
   chunks: AsyncIterable<Uint8Array | string>, compression: Compression | undefined, name: string,
 ): AsyncIterable<Uint8Array | string> {
   if (compression === undefined) return chunks;
-  return through(chunks, compression === 'gzip' ? zlib.createGzip() : zstdOf(name).createZstdCompress());
+  return through(Readable.from(copies(chunks)), compression === 'gzip' ? zlib.createGzip() : zstdOf(name).createZstdCompress());
 }
 
-async function* through(chunks: AsyncIterable<Uint8Array | string>, stream: Duplex): AsyncGenerator<Uint8Array, void, undefined> {
-  const source = Readable.from(copies(chunks));
+/**
+ * All members of a file. Node goes from one to the next by itself, but takes a zero behind one for padding up to the end of the file, and looks no further: that it
+ * is padding, and not the beginning of what was damaged, is found out here.
+ */
+async function* gunzipped(input: ByteQueue): AsyncGenerator<Uint8Array, void, undefined> {
+  for (let padding = false; await skipZeros(input, padding); padding = true) {
+    const stream = zlib.createGunzip();
+    /** What the stream was given and may not have taken, from this offset on. */
+    const given: Buffer[] = [];
+    let offset = 0;
+    async function* feed(): AsyncGenerator<Buffer, void, undefined> {
+      for (let bytes = await input.next(); bytes !== undefined; bytes = await input.next()) {
+        for (let [first] = given; first !== undefined && offset + first.length <= stream.bytesWritten; [first] = given) {
+          offset += first.length;
+          given.shift();
+        }
+        const copy = Buffer.from(bytes);
+        given.push(copy);
+        yield copy;
+      }
+    }
+    const source = Readable.from(feed());
+    yield* through(source, stream);
+    // What it was about to be given, too.
+    if (!source.closed) await once(source, 'close');
+    input.giveBack(Buffer.concat(given).subarray(stream.bytesWritten - offset));
+  }
+}
+
+/** @param skip whether there may be any @returns whether something else comes; an empty file is for the decompressor to judge */
+async function skipZeros(input: ByteQueue, skip: boolean): Promise<boolean> {
+  for (let bytes = skip ? await input.next() : Buffer.alloc(1, 1); bytes !== undefined; bytes = await input.next()) {
+    const at = bytes.findIndex((byte) => byte !== 0);
+    if (at < 0) continue;
+    if (skip) input.giveBack(bytes.subarray(at));
+    return true;
+  }
+  return false;
+}
+
+async function* through(source: Readable, stream: Duplex): AsyncGenerator<Uint8Array, void, undefined> {
   source.on('error', (error) => stream.destroy(error));
   source.pipe(stream);
   try {

@@ -67,7 +67,6 @@ export const ROW_LIMITS = {
   growth: 64,
   /** Units that a step may add to a text, beyond 4 times its length. */
   growthUnits: 2 ** 22,
-  /** Units of the text of an answer: so many, and more for each token. */
   /** Units of the text of an answer, before those for its tokens. */
   answerUnits: 2 ** 20,
   /** Units of the text of an answer for each of its tokens. */

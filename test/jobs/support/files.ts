@@ -22,6 +22,11 @@ export function readResults(path: string): RowResult[] {
   return text.split('\n').slice(0, -1).map((line) => JSON.parse(line) as RowResult);
 }
 
+/** The results of a journal, whose first line says whose it is; or of an output that is its own. */
+export function readJournal(path: string): RowResult[] {
+  return readResults(path).filter((line) => !('run' in line));
+}
+
 export function byIndex(results: readonly RowResult[]): RowResult[] {
   return [...results].sort((a, b) => a.index - b.index);
 }
