@@ -59,7 +59,7 @@ async function play(setup: Setup) {
   judgeResults(setup.rows, results);
   expect(results).toHaveLength(setup.rows.length);
   expect(opened.contents().wrong).toEqual([]);
-  expect(opened.pool.used).toEqual({ gpu: 0, memory: 0, disk: 0 });
+  opened.nothingLeft();
   return opened;
 }
 
@@ -108,7 +108,7 @@ describe('rows that share prefixes', () => {
         await inTime(opened.run.drained);
         judgeResults(setup.rows, results);
         expect(opened.contents().wrong).toEqual([]);
-        expect(opened.pool.used).toEqual({ gpu: 0, memory: 0, disk: 0 });
+        opened.nothingLeft();
       }),
       { numRuns: 200 },
     );
