@@ -17,6 +17,7 @@ export type { GpuProducts } from './bindings/Gpu.js';
 export type { PerplexityOptions } from './engine/rows/checkPerplexity.js';
 export type { Perplexity } from './engine/rows/perplexityOf.js';
 export type { FollowOptions, Generation, GenerationSource, RunOptions } from './engine/rows/Generation.js';
+export type { RowLookAhead } from './engine/rows/rowLookAhead.js';
 export type { Progress, RunStats, TraceEvent } from './RunStats.js';
 export { formatBytes, parseBytes, type Size } from './units.js';
 
