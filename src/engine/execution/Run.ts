@@ -131,11 +131,13 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
 
   protected override entering(square: Square): void {
     super.entering(square);
-    if (!this.boundary || square.layer !== this.firstLayer) return;
+    if (!this.boundary) return;
+    if (square.layer === this.firstLayer) this.boundary.tokens.expect(square.rows);
+    // A schedule may leave a batch whose rows have ended where it is: only what leaves the layers here comes back.
+    if (square.layer !== this.lastLayer) return;
     // Once more, for the layers that are elsewhere.
     this.enter(square.rows);
     this.returning.set(`${square.pass} ${square.slot}`, square.rows);
-    this.boundary.tokens.expect(square.rows);
   }
 
   protected override released(row: RowId): void {

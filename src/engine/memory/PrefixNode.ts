@@ -13,7 +13,7 @@ export interface PrefixPath {
   readonly leaf: PrefixNode;
   /** The last node on its way of whose page somebody has computed something, or is computing it: followed as pages come and go. */
   there: PrefixNode;
-  /** In depth-first order, rows whose prompts begin alike stand beside one another. */
+  /** In depth-first order, rows whose prompts have pages in common stand beside one another. */
   before: PrefixPath | undefined;
   behind: PrefixPath | undefined;
 }
@@ -32,7 +32,7 @@ export class PrefixNode implements SharedPage {
   waiting = 0;
   /** Rows that have come and begin so. */
   begun = 0;
-  /** The last of those that wait, in depth-first order. */
+  /** The last of those that wait, in depth-first order; of a node that `gathers`. */
   last: PrefixPath | undefined;
   /** Pages that build on its own, on the same tier. */
   builtHere = 0;
@@ -59,6 +59,11 @@ export class PrefixNode implements SharedPage {
   /** Somebody has computed something of the page in which it ends, up to there, or is computing it. */
   get isThere(): boolean {
     return this.page !== undefined || (this.within !== undefined && this.within.size > 0);
+  }
+
+  /** Whether rows that begin so stand beside one another: they have a page more in common, whole, than those that part before. */
+  gathers(pageTokens: number): boolean {
+    return Math.floor(this.end / pageTokens) > Math.floor(this.start / pageTokens);
   }
 
   /** The pages that hold its last token. */
@@ -120,11 +125,12 @@ export class PrefixNode implements SharedPage {
     const front = new PrefixNode(this.parent, this.tier, this.start, at, this.tokens, this.origin);
     front.waiting = this.waiting;
     front.begun = this.begun;
-    front.last = this.last;
+    if (front.gathers(pageTokens)) front.last = this.last;
     if (pagesBegun(at, pageTokens) === pagesBegun(this.end, pageTokens) && this.isThere) front.within = new Set(this.pages());
     this.parent?.add(front);
     this.parent = front;
     this.start = at;
+    if (!this.gathers(pageTokens)) this.last = undefined;
     front.children = this;
     return front;
   }

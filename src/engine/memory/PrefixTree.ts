@@ -103,7 +103,7 @@ export class PrefixTree {
     let root = this.roots.get(kind);
     if (!root) this.roots.set(kind, (root = new PrefixNode(undefined, 'memory', 0, 0, [], 0)));
     let node = root;
-    let before = root.last;
+    let before: PrefixPath | undefined;
     while (node.end < tokens.length) {
       node = this.next(node, tokens, placement);
       before = node.last ?? before;
@@ -114,7 +114,7 @@ export class PrefixTree {
       each.waiting++;
       each.begun++;
       if (this.isFirst(each) && each.page !== undefined) this.begun++;
-      if (each.last === undefined || each.last === before) each.last = path;
+      if (each.gathers(this.pageTokens) && (each.last === undefined || each.last === before)) each.last = path;
       if (this.idle.reasonFor(each)) this.idle.put(each);
     }
     return path;

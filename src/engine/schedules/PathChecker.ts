@@ -56,7 +56,11 @@ export class PathChecker {
   /** The highest number that a row has had. */
   private latest: RowId = -1;
 
-  constructor(private readonly grid: Grid) {
+  /** @param endedEarly rows that may be left where they are, though they were not released */
+  constructor(
+    private readonly grid: Grid,
+    private readonly endedEarly: ReadonlySet<RowId> = new Set(),
+  ) {
     this.bounds = layerBounds(grid);
   }
 
@@ -163,7 +167,7 @@ export class PathChecker {
     }
     if (!before) return;
     if (pass <= before.pass) throw new ScheduleError('complete', `${where()}: the slot has come to pass ${before.pass} already`);
-    if (before.layer < this.bounds.last && before.rows.some(({ row }) => this.rows.has(row))) {
+    if (before.layer < this.bounds.last && before.rows.some(({ row }) => this.rows.has(row) && !this.endedEarly.has(row))) {
       throw new ScheduleError('lifetime', `${where()}: overwrites hidden states of pass ${before.pass} that layer ${before.layer + 1} has not been computed from`);
     }
   }

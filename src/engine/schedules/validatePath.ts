@@ -56,7 +56,7 @@ function spansOf(records: readonly PathRecord[], moves: PathMoves): ComputeSpan[
 }
 
 function checkOrder(grid: Grid, rows: readonly JudgedRow[], spans: readonly ComputeSpan[], endedEarly: ReadonlySet<RowId>): void {
-  const checker = new PathChecker(grid);
+  const checker = new PathChecker(grid, endedEarly);
   for (const row of rows) checker.admit(row);
   const ends = new Map<string, number>();
   const sharers = new Map(rows.filter(({ shared = [] }) => shared.length > 0).map((row) => [row.row, row.shared ?? []]));

@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
 import { PagePool } from '../../../src/engine/memory/PagePool.js';
 import type { PrefixNode, PrefixPath } from '../../../src/engine/memory/PrefixNode.js';
 import { PrefixTree } from '../../../src/engine/memory/PrefixTree.js';
@@ -38,6 +39,20 @@ function treeOf(pages = 1000): Watched {
       return { nodes, writer, end: () => { for (const node of nodes.toReversed()) tree.release(node); } };
     },
   };
+}
+
+/** Whole pages that two prompts have in common. */
+function pagesInCommon(a: readonly number[], b: readonly number[]): number {
+  let pages = 0;
+  while ((pages + 1) * PAGE <= Math.min(a.length, b.length) && a.slice(0, (pages + 1) * PAGE).join() === b.slice(0, (pages + 1) * PAGE).join()) pages++;
+  return pages;
+}
+
+/** Puts a row that comes behind the last of those that have most pages in common with it, if any have one. */
+function gather(order: PrefixPath[], path: PrefixPath): void {
+  const common = order.map(({ tokens }) => pagesInCommon(tokens, path.tokens));
+  const most = Math.max(0, ...common);
+  order.splice(most === 0 ? order.length : common.lastIndexOf(most) + 1, 0, path);
 }
 
 describe('PrefixTree', () => {
@@ -160,15 +175,39 @@ describe('PrefixTree', () => {
     const prompts = [[1, 0, 0, 0, 1], [2, 0, 0, 0, 1], [9, 9], [1, 0, 0, 0, 2], [2, 0, 0, 0, 2, 5], [1, 0, 0, 7], [2, 0, 0, 0, 2, 6]];
     const paths = prompts.map((tokens) => enter(tokens));
     const order = (): number[] => [...tree.inTurn()].map((path) => paths.indexOf(path));
-    expect(order()).toEqual([0, 3, 5, 1, 4, 6, 2]);
+    // The sixth has less than a page in common with the first.
+    expect(order()).toEqual([0, 3, 1, 4, 6, 2, 5]);
     const [first, second] = paths;
     if (!first || !second) throw new Error('no path');
     compute(second);
-    expect(order()).toEqual([4, 6, 0, 3, 5, 2]);
+    expect(order()).toEqual([4, 6, 0, 3, 2, 5]);
     tree.leave(first);
-    expect(order()).toEqual([4, 6, 3, 5, 2]);
+    expect(order()).toEqual([4, 6, 3, 2, 5]);
     paths.push(enter([2, 0, 0, 0, 2, 4]), enter([1, 0, 0, 0, 3]), enter([9, 8]));
-    expect(order()).toEqual([4, 6, 7, 3, 8, 5, 2, 9]);
+    expect(order()).toEqual([4, 6, 7, 3, 8, 2, 5, 9]);
+  });
+
+  test('the order is that of a tree of whole pages, whoever comes and goes', () => {
+    const prompt = fc.array(fc.constantFrom([1, 1, 1, 1], [2, 2, 2, 2], [1, 1, 2], [3]), { minLength: 1, maxLength: 5 }).map((parts) => parts.flat());
+    const steps = fc.array(fc.oneof({ weight: 3, arbitrary: prompt }, { weight: 2, arbitrary: fc.nat(20) }), { minLength: 10, maxLength: 80 });
+    fc.assert(
+      fc.property(steps, fc.boolean(), (all, computes) => {
+        const { tree, enter, compute } = treeOf();
+        const order: PrefixPath[] = [];
+        for (const each of all) {
+          if (typeof each !== 'number') gather(order, enter(each));
+          else for (const path of order.splice(each % Math.max(1, order.length), 1)) {
+            if (computes) compute(path).end();
+            else tree.leave(path);
+          }
+          const found = [...tree.inTurn()].map((path) => order.indexOf(path));
+          // What is there of some of them comes first.
+          if (computes) found.sort((a, b) => a - b);
+          expect(found).toEqual([...order.keys()]);
+        }
+      }),
+      { numRuns: 300 },
+    );
   });
 
   test('prompts that part at the tier of a page share what is before it', () => {
