@@ -30,6 +30,7 @@ import { checkRows } from './engine/rows/checkRows.js';
 import { checkFollowOptions, checkRunOptions } from './engine/rows/checkRunOptions.js';
 import { checkPerplexity, type PerplexityOptions } from './engine/rows/checkPerplexity.js';
 import { perplexityOf, type Perplexity } from './engine/rows/perplexityOf.js';
+import { settledLookAhead, type RowLookAhead } from './engine/rows/rowLookAhead.js';
 import { SharedAnswers } from './engine/rows/SharedAnswers.js';
 import { ScoredRow, type WindowScore } from './engine/rows/ScoredRow.js';
 import { diagonalBlock } from './engine/schedules/diagonalBlock.js';
@@ -58,8 +59,6 @@ import type { RowInput, RowResult } from './Row.js';
 
 /** Results that may wait for an earlier row, on top of the rows that are being generated. */
 const ORDER_WINDOW = 1024;
-/** Bytes that the tokens of rows may take that wait for a place. */
-const BYTES_AHEAD = 64 * 2 ** 20;
 
 /** Rows in whatever form they come. All but a plain Observable are pulled, so nothing piles up. */
 export type RowSource = Iterable<RowInput> | AsyncIterable<RowInput> | ReadableStream<RowInput> | Observable<RowInput>;
@@ -185,7 +184,9 @@ export class Engine implements GenerationSource, AsyncDisposable {
     const schedule = options.schedule ?? BLOCK_SCHEDULES[this.settled.schedule]();
     const { grid } = this.settled;
     const places = grid.slots * grid.rowsPerSlot;
-    const inFlight = new InFlight(2 * places + ORDER_WINDOW);
+    const ahead = settledLookAhead(options.lookAhead);
+    // Rows that are generated, that wait, and that may pass one of these; and their results.
+    const inFlight = new InFlight(2 * (places + ahead.rows) + ORDER_WINDOW);
     const { contextTokens, vocabularySize } = this.source.decoder;
     const ledger = this.outlook.ledger(schedule.name, options.pipeline !== undefined);
     const recorder = this.recorder(schedule.name, options, ledger);
@@ -308,12 +309,13 @@ export class Engine implements GenerationSource, AsyncDisposable {
   private start<Result>(rows: AsyncIterator<RunRow<Result>>, options: StartOptions, recorder: RunRecorder): Run<Result> {
     const { grid } = this.settled;
     const { schedule, mostRows, peers, sharePrefixes = true } = options;
+    const ahead = settledLookAhead(options.lookAhead);
     const run = new Run<Result>({
       ...this.setup(options, recorder),
       schedule,
       // Not on a GPU beside pages on disk: shared ones are in memory, and the device attends to these.
       sharePrefixes: sharePrefixes && !(this.settled.gpuTier && this.pool.disk.share > 0),
-      feed: new RowFeed(rows, grid.slots * grid.rowsPerSlot, BYTES_AHEAD),
+      feed: new RowFeed(rows, grid.slots * grid.rowsPerSlot + ahead.rows, ahead.bytes),
       mostRows,
       ...(peers && { peers, begin: beginOf(stageFacts(this.source.decoder, this.settled, this.resultIdentity.model)) }),
     });
@@ -386,5 +388,6 @@ interface StartOptions {
   readonly window?: number;
   readonly peers?: Peers;
   readonly sharePrefixes?: boolean;
+  readonly lookAhead?: RowLookAhead;
   readonly signal?: AbortSignal | undefined;
 }

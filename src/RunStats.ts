@@ -18,7 +18,7 @@ export interface Progress {
 
 /** What was not computed. */
 export interface Sharing {
-  /** Tokens of prompts that rows had from others, less those that were computed for nobody in particular. */
+  /** Tokens of prompts that rows had from others, less those that were computed for nobody in particular, before them. */
   readonly promptTokensSaved: number;
   /** Rows that were answered with the answer of an equal one. */
   readonly rowsEqual: number;
@@ -56,8 +56,8 @@ export interface RunStats {
 /** One event of Chrome's trace format. Times are microseconds. */
 export interface TraceEvent {
   readonly name: string;
-  /** X: complete event; C: counter; M: metadata. */
-  readonly ph: 'X' | 'C' | 'M';
+  /** X: complete event; C: counter; i: instant, a row that was admitted; M: metadata. */
+  readonly ph: 'X' | 'C' | 'i' | 'M';
   readonly ts: number;
   readonly dur?: number;
   readonly pid: number;

@@ -17,6 +17,7 @@ export type { GpuProducts } from './bindings/Gpu.js';
 export type { PerplexityOptions } from './engine/rows/checkPerplexity.js';
 export type { Perplexity } from './engine/rows/perplexityOf.js';
 export type { FollowOptions, Generation, GenerationSource, RunOptions } from './engine/rows/Generation.js';
+export type { RowLookAhead } from './engine/rows/rowLookAhead.js';
 export type { Progress, RunStats, TraceEvent } from './RunStats.js';
 export { formatBytes, parseBytes, type Size } from './units.js';
 
@@ -70,8 +71,8 @@ export { diagonalBlock } from './engine/schedules/diagonalBlock.js';
 export { rowByRow } from './engine/schedules/rowByRow.js';
 export { zigZagBlock } from './engine/schedules/zigZagBlock.js';
 export { validatePath } from './engine/schedules/validatePath.js';
-export type { JudgedRow } from './engine/schedules/PathChecker.js';
-export { recordsOfTrace, type TracedPath } from './engine/schedules/recordsOfTrace.js';
+export type { JudgedRow, SharedStretch } from './engine/schedules/PathChecker.js';
+export { recordsOfTrace, rowsOfTrace, type TracedPath } from './engine/schedules/recordsOfTrace.js';
 export type { MoveName, PathMove, PathRecord, RequiredMoves } from './engine/schedules/PathRecord.js';
 export type { PathRules, TierUsage } from './engine/schedules/PathRules.js';
 export { requiredMoves } from './engine/memory/requiredMoves.js';

@@ -68,6 +68,7 @@ test('exports these names and no others', () => {
     'resolveModel',
     'resultIdentityKey',
     'rowByRow',
+    'rowsOfTrace',
     'runJob',
     'serialPipeline',
     'serialize',

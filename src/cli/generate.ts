@@ -3,14 +3,14 @@ import type { CommandContext } from './CommandContext.js';
 import { EXIT } from './exitCodes.js';
 import { addEngineFlags, addModelFlag, engineOptions, type EngineFlags } from './flags/modelFlags.js';
 import { addTableFlags, jobFormatsOf, readOptions, tableOptions, type TableFlags } from './flags/tableFlags.js';
-import { path } from './flags/parsers.js';
+import { path, size, wholeNumber } from './flags/parsers.js';
 import { addMemoryFlags, addPlanFlags, planOptions, type PlanFlags } from './flags/planFlags.js';
 import { addSamplingFlags, type SamplingFlags } from './flags/samplingFlags.js';
 import { expectedRows } from './expectedRows.js';
 import { describeEnginePlan, describeRun, rowProgress } from './generateReport.js';
 import {
-  checkedOptions, checkJobFiles, Engine, foreseenIdentity, identifyModel, Job, knownModel, readModel, readRows, ReuseFile, serialPipeline,
-  type EngineOptions, type GenerateOptions, type JobOptions, type JobSummary, type RunStats, type Tokenizer,
+  checkedOptions, checkJobFiles, Engine, foreseenIdentity, identifyModel, Job, knownModel, readModel, readRows, ReuseFile, ROWS_AHEAD, serialPipeline,
+  type EngineOptions, type GenerateOptions, type JobOptions, type JobSummary, type RowLookAhead, type RunStats, type Tokenizer,
 } from './library.js';
 import { pulledModel, showIdentifying, showOpening, showProfiling } from './openModel.js';
 import { ProgressMeter, type ProgressMode } from './ProgressMeter.js';
@@ -24,6 +24,8 @@ interface GenerateFlags extends EngineFlags, SamplingFlags, PlanFlags, TableFlag
   readonly escapeSpecialTokens: boolean;
   readonly carryFields: boolean;
   readonly sharePrefixes: 'on' | 'off';
+  readonly lookAheadRows: number;
+  readonly lookAheadBytes?: number;
   readonly reuse?: string;
   readonly resume: boolean;
   readonly retryErrors: boolean;
@@ -44,6 +46,8 @@ export function addGenerate(program: Command, context: CommandContext): void {
   addSwitch(command, '--escape-special-tokens', 'text such as <|im_start|> inside a row is data, not a control token');
   addSwitch(command, '--carry-fields', "other fields of a row go into its result's `row`");
   command.addOption(new Option('--share-prefixes <on|off>', 'what prompts begin with alike is computed once').choices(['on', 'off']).default('on'));
+  command.option('--look-ahead-rows <n>', 'rows that are read beyond those for which there are places: what begins alike among them is brought together', wholeNumber(ROWS_AHEAD.least, ROWS_AHEAD.most), ROWS_AHEAD.fallback);
+  command.option('--look-ahead-bytes <size>', 'most that all rows that wait may take (default: 32MiB)', size);
   command.addOption(new Option('--reuse <file>', 'answers that last: rows that it has from earlier runs are not computed, and it gets those that are (default: none)').argParser(path));
   addSamplingFlags(command);
   addEngineFlags(command);
@@ -124,7 +128,7 @@ async function generate(flags: GenerateFlags, context: CommandContext): Promise<
     const summary = await job.run({
       resultIdentity: running.resultIdentity,
       generate: (rows, rowsOptions) => running.generate(rows, {
-        ...rowsOptions, ...(reuse && { reuse }), sharePrefixes: flags.sharePrefixes === 'on', ...(flags.overlap === 'off' && { pipeline: serialPipeline }),
+        ...rowsOptions, ...(reuse && { reuse }), sharePrefixes: flags.sharePrefixes === 'on', lookAhead: lookAheadOf(flags), ...(flags.overlap === 'off' && { pipeline: serialPipeline }),
       }),
     });
     meter.stop();
@@ -175,6 +179,10 @@ function checkPaths({ input, policy, hardware, output, errors, reuse, stats, tra
 /** Results that the job will have, where that is known; rows may say how many samples they want, which shows when they are read. */
 function resultsOf(job: Job | undefined, { samples = 1 }: GenerateFlags): number | undefined {
   return job?.totalRows === undefined ? undefined : job.totalRows * samples;
+}
+
+function lookAheadOf({ lookAheadRows: rows, lookAheadBytes: bytes }: GenerateFlags): RowLookAhead {
+  return { rows, ...(bytes !== undefined && { bytes }) };
 }
 
 function hasErrors({ failed, keptFailed }: JobSummary): boolean {

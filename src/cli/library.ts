@@ -4,7 +4,7 @@ export {
   ReuseFile, RowError, serialPipeline, SpillwayError, UsageError, WEIGHT_COMPRESSIONS, zigZagBlock,
 } from '../index.js';
 export type {
-  EngineOptions, EnginePlan, ErrorCode, ExpectedRows, GenerateOptions, GpuProducts, ModelSource, Progress, RunStats, Schedule, TensorInfo, Tokenizer, TraceEvent, WeightCompression,
+  EngineOptions, EnginePlan, ErrorCode, ExpectedRows, GenerateOptions, GpuProducts, ModelSource, Progress, RowLookAhead, RunStats, Schedule, TensorInfo, Tokenizer, TraceEvent, WeightCompression,
 } from '../index.js';
 export {
   bytesOf, checkColumns, checkDelimiter, checkDistinctFiles, checkJobFiles, checkMaxErrors, checkResultColumns, describeFileError, errorFiles, fileErrorCode, fileFailure, FORMAT_NAMES, isBlank, Job, jobFormats, openLines, outputFiles, parseRow, readRows, specialKind, StreamWriter, writeFileAtomic,
@@ -38,6 +38,7 @@ export { BLOCK_LIMITS } from '../engine/policy/blockLimits.js';
 export { isWithin, rangeWords, wholeRange, type NumberRange } from '../arguments/NumberRange.js';
 export { KEPT_SHARE } from '../engine/checkEngineOptions.js';
 export { SAMPLING_RANGES } from '../engine/rows/prepareRow.js';
+export { ROWS_AHEAD } from '../engine/rows/rowLookAhead.js';
 export { sizeOr } from '../units.js';
 export { PROCESS_BYTES } from '../engine/reserves.js';
 export { readModelShape } from '../engine/readModelShape.js';

@@ -169,7 +169,7 @@ describe('an engine', () => {
     const seen: number[] = [];
     // Four places, and four rows that wait: when the last one is read, most have been through.
     const rows = (function* () { yield long; yield* short; controller.abort(); yield { tokens: [1] }; })();
-    const run = engine.generate(rows, { ignoreEos: true, signal: controller.signal, onStats: (each) => (stats = each) });
+    const run = engine.generate(rows, { ignoreEos: true, lookAhead: { rows: 0 }, signal: controller.signal, onStats: (each) => (stats = each) });
     await expect((async () => { for await (const row of run) seen.push(row.index); })()).rejects.toThrow(InterruptedError);
     expect(seen.length).toBeGreaterThan(9);
     expect(stats?.rows.done).toBe(seen.length);

@@ -2,8 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import {
-  diagonalBlock, Engine, InterruptedError, PeerError, readModel, recordsOfTrace, rowByRow, validatePath, zigZagBlock,
-  type EngineOptions, type JudgedRow, type Row, type RowResult, type RunOptions, type RunStats, type StageMessage, type TraceEvent,
+  diagonalBlock, Engine, InterruptedError, PeerError, readModel, recordsOfTrace, rowByRow, rowsOfTrace, validatePath, zigZagBlock,
+  type EngineOptions, type Row, type RowResult, type RunOptions, type RunStats, type StageMessage, type TraceEvent,
 } from '../../src/index.js';
 import { schedules } from '../support/arbitraryRuns.js';
 import { engineRing, type EngineRing } from '../support/engineRing.js';
@@ -11,7 +11,6 @@ import { promptTrees } from '../support/promptTrees.js';
 import { blocks, model } from './support.js';
 
 const GEMMA = model('gemma3-mixed.gguf');
-const PAGE_TOKENS = 16;
 
 /** What came of a run in a ring: results, and what each engine and its link say. */
 interface Outcome {
@@ -45,16 +44,6 @@ async function generate(ring: EngineRing, rows: readonly Row[], run: RunOptions 
   })();
   for (const each of await Promise.allSettled([generating, ...following])) if (each.status === 'rejected') throw each.reason;
   return outcome;
-}
-
-/** The rows that were announced, as `validatePath` wants them. */
-function judgedRows(sent: readonly StageMessage[]): JudgedRow[] {
-  return sent.flatMap((message) => {
-    if (message.kind !== 'open') return [];
-    const { row, sequence, newTokens, prefix = false, sharing } = message;
-    const sharedTokens = sharing?.copy?.position ?? PAGE_TOKENS * (sharing?.pages.length ?? 0);
-    return [{ row, promptTokens: sequence.tokens.length + (prefix ? 1 : 0), newTokens, prefix, sharedTokens }];
-  });
 }
 
 const RINGS: readonly (readonly [string, readonly number[], Partial<EngineOptions>])[] = [
@@ -116,7 +105,7 @@ describe('rows that begin alike, their layers divided over engines', () => {
       const apart = await generate(fresh, rows, { schedule, sharePrefixes: false });
       const peaks = (all: readonly RunStats[]): number[] => all.map(({ memory }) => memory['cpu']?.peakBytes ?? NaN);
       peaks(stats).forEach((peak, index) => { expect(peak).toBeLessThan(peaks(apart.stats)[index] ?? NaN); });
-      const admitted = judgedRows(sent);
+      const admitted = rowsOfTrace(traces[0] ?? []);
       expect(admitted.filter(({ prefix }) => prefix)).toHaveLength(1);
       let first = 0;
       for (const [index, trace] of traces.entries()) {
@@ -124,9 +113,10 @@ describe('rows that begin alike, their layers divided over engines', () => {
         const part = { first, of: counts.reduce((sum, count) => sum + count, 0) };
         const grid = { layers, part, slots: 2, rowsPerSlot: 16, tokensPerSquare: 256 };
         const { records } = recordsOfTrace(trace, admitted);
+        expect(rowsOfTrace(trace)).toEqual(admitted);
         validatePath(grid, admitted, records);
         // A row that did not take over what it is said to would lack it.
-        const alone = admitted.map((row) => ({ ...row, sharedTokens: 0 }));
+        const alone = admitted.map((row) => ({ ...row, shared: [] }));
         expect(() => { validatePath(grid, alone, records); }).toThrow('has not been computed');
         first += layers;
       }

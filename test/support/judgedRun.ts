@@ -82,7 +82,7 @@ export async function runAndJudge(given: JudgedSetup): Promise<JudgedRun> {
   judgeResults(given.rows, results);
   if (results.length !== given.rows.length) throw new Error(`${results.length} of ${given.rows.length} rows have come to an end`);
   judgePath(given, judged);
-  for (const [tier, pages] of Object.entries(judged.pool.used)) if (pages !== 0) throw new Error(`${String(pages)} pages of ${tier} were not given back`);
+  judged.nothingLeft();
   if (judged.mostUnderWay() > given.window) throw new Error(`${judged.mostUnderWay()} squares were under way in a window of ${given.window}`);
   return judged;
 }

@@ -12,6 +12,7 @@ import { placePages } from '../../src/engine/memory/rowPlacement.js';
 import { diagonalBlock } from '../../src/engine/schedules/diagonalBlock.js';
 import type { Schedule } from '../../src/engine/schedules/Schedule.js';
 import type { Grid } from '../../src/engine/schedules/Square.js';
+import { watchSharing } from './watchSharing.js';
 
 /** A row of a simulated run: its lengths, and optionally after how many tokens it ends early. */
 export interface SimulatedRow {
@@ -66,6 +67,8 @@ export interface SimulatedRun {
   readonly recorder: RunRecorder;
   /** Every event, in order of completion. */
   readonly events: readonly TaskEvent[];
+  /** To be called when the run is over: throws where something is left of it. */
+  readonly nothingLeft: () => void;
 }
 
 export function simulatedRun(setup: SimulatedSetup): SimulatedRun {
@@ -73,6 +76,7 @@ export function simulatedRun(setup: SimulatedSetup): SimulatedRun {
   const device = new SimulatedDevice(setup.simulation);
   const placement = setup.placement ?? ALL_ON_CPU;
   const pool = setup.pool ?? tieredPool(placement, pages, pageTokens);
+  const nothingLeft = watchSharing(pool);
   const events: TaskEvent[] = [];
   device.completed$.subscribe((burst) => {
     for (const { event } of burst) events.push(event);
@@ -91,7 +95,7 @@ export function simulatedRun(setup: SimulatedSetup): SimulatedRun {
     signal: setup.signal,
     ...(setup.sharePrefixes !== undefined && { sharePrefixes: setup.sharePrefixes }),
   });
-  return { run, device, pool, recorder, events };
+  return { run, device, pool, recorder, events, nothingLeft };
 }
 
 /** So many pages, on the tiers where the cache lives. */

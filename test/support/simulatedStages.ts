@@ -10,7 +10,7 @@ import { VirtualTime } from '../../src/engine/execution/VirtualTime.js';
 import { PagePool } from '../../src/engine/memory/PagePool.js';
 import { peerMovement } from '../../src/engine/memory/peerMovement.js';
 import { requiredMoves } from '../../src/engine/memory/requiredMoves.js';
-import type { JudgedRow } from '../../src/engine/schedules/PathChecker.js';
+import type { JudgedRow, SharedStretch } from '../../src/engine/schedules/PathChecker.js';
 import type { RowId } from '../../src/engine/schedules/Square.js';
 import { validatePath } from '../../src/engine/schedules/validatePath.js';
 import { activationLink, type ActivationLink, type ActivationSink } from '../../src/engine/stages/ActivationLink.js';
@@ -20,6 +20,7 @@ import { finishedRows } from '../../src/operators/finishedRows.js';
 import { squares } from '../../src/operators/squares.js';
 import { watchContents, type CacheContents } from './cacheContents.js';
 import { inTime, judgeResults, late, lifeLog, type JudgedSetup } from './judgedRun.js';
+import { watchSharing } from './watchSharing.js';
 import { runRows, SIMULATED_BYTES, simulatedMovement, type SimulatedResult, type SimulatedRow } from './simulatedRun.js';
 
 export interface StagesSetup extends JudgedSetup {
@@ -46,6 +47,8 @@ export interface SimulatedStage {
   readonly setup: SquareRunSetup;
   readonly lives: ReadonlyMap<RowId, { readonly from: number; readonly until: number }>;
   readonly contents: CacheContents;
+  /** To be called when all runs of its pool are over. */
+  readonly nothingLeft: () => void;
   /** What all of them were told to admit: rows, of which it is said which one they are, and prefixes. */
   readonly admitted: readonly AdmittedRow[];
 }
@@ -72,6 +75,7 @@ export function simulatedStages(given: StagesSetup): SimulatedStage[] {
     const device = new SimulatedDevice({ ...simulation, time, ...(fail && { fail }) });
     const pages = index === 0 ? given.pages : (given.laterPages?.[index - 1] ?? given.pages);
     const pool = given.pools?.[index] ?? new PagePool(pages, given.pageTokens);
+    const nothingLeft = watchSharing(pool);
     const events: TaskEvent[] = [];
     device.completed$.subscribe((burst_) => {
       for (const { event } of burst_) events.push(event);
@@ -106,20 +110,24 @@ export function simulatedStages(given: StagesSetup): SimulatedStage[] {
         ? new Run<SimulatedResult>({ ...setup, schedule: given.schedule, feed, begin: beginOf(facts), sharePrefixes })
         : new FollowingRun({ ...setup, peers: { source, sink }, join: (begin) => joined(begin, facts) });
     const results$ = squares<SimulatedResult>(run).pipe(given.pipeline(run), finishedRows<SimulatedResult>(run));
-    return { run, results$, pool, events, setup, lives, contents: watched.contents, admitted };
+    return { run, results$, pool, events, setup, lives, contents: watched.contents, nothingLeft, admitted };
   });
 }
 
 /** A sink that says which rows are announced. */
 function noting(sink: ActivationSink, note: (row: AdmittedRow) => void, { rows, pageTokens }: StagesSetup): ActivationSink {
+  const writers = new Map<number, RowId>();
+  const stretch = (page: number, end: number): SharedStretch => ({ row: writers.get(page) ?? NaN, end });
   return {
     ...sink,
     send: (message) => {
       if (message.kind === 'open') {
         const { row, sequence: { tokens }, newTokens, prefix = false, sharing } = message;
-        const sharedTokens = sharing?.copy?.position ?? (sharing?.pages.length ?? 0) * pageTokens;
+        const { pages = [], copy, own = [] } = sharing ?? {};
+        const shared = [...pages.map((page, index) => stretch(page, (index + 1) * pageTokens)), ...(copy ? [stretch(copy.page, copy.position)] : [])];
+        for (const page of own) writers.set(page, row);
         const given = prefix ? undefined : (rows.find(({ prompt }) => prompt === tokens) ?? rows[row]);
-        note({ row, promptTokens: tokens.length + (prefix ? 1 : 0), newTokens, prefix, sharedTokens, given });
+        note({ row, promptTokens: tokens.length + (prefix ? 1 : 0), newTokens, prefix, shared, given });
       }
       return sink.send(message);
     },
@@ -154,9 +162,9 @@ export async function settled(stages: readonly SimulatedStage[], stopAfter = Inf
   );
   const errors = await inTime(Promise.all(ends));
   await inTime(Promise.all(stages.map(({ run }) => run.drained)));
-  for (const { pool, lives, contents } of stages) {
+  for (const { lives, contents, nothingLeft } of stages) {
     if (contents.wrong.length > 0) throw new Error(contents.wrong[0]);
-    if (pool.used.memory !== 0) throw new Error(`${pool.used.memory} pages were not given back`);
+    nothingLeft();
     if ([...lives.values()].some(({ until }) => until === Infinity)) throw new Error('a row was not closed');
   }
   return { results, errors };
@@ -180,10 +188,10 @@ export async function runAndJudgeStages(given: StagesSetup): Promise<SimulatedSt
 export function judgeStages(given: StagesSetup, stages: readonly SimulatedStage[]): void {
   const rows = stages[0]?.admitted ?? [];
   const early = new Set(rows.flatMap(({ row, newTokens, given: { endsAfter = Infinity } = {} }) => (endsAfter < newTokens ? [row] : [])));
-  for (const { setup, events, lives, pool, contents } of stages) {
+  for (const { setup, events, lives, contents, nothingLeft } of stages) {
     validatePath(setup.grid, rows, events, early, { moves: requiredMoves(setup.movement), lives });
     if (contents.wrong.length > 0) throw new Error(contents.wrong[0]);
-    if (pool.used.memory !== 0) throw new Error(`${pool.used.memory} pages were not given back`);
+    nothingLeft();
   }
   judgeNeighbours(given, rows, stages.flatMap(({ events }) => events));
 }

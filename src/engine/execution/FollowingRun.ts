@@ -152,16 +152,16 @@ export class FollowingRun extends SquareRun<FollowedRow> implements RunOfSquares
     const promptTokens = isPrefix ? given + 1 : given;
     const positions = Math.max(1, promptTokens + newTokens - 1);
     const prefix = sharing && this.pages.followed.prefixOf(sharing, sequence.tokens.slice(0, positions));
-    const pages = this.pages.take({ promptTokens: given, positions }, prefix);
+    const pages = this.pages.take(row, { promptTokens: given, positions }, prefix);
     if (!pages) return false;
     // What is checked next may throw: the run knows of the pages by then, and gives them back.
     this.live.set(row, { pages, prefix, uses: 0, forgotten: false });
     if (prefix) this.pages.followed.opened(prefix);
-    const { sharedTokens } = pages;
-    this.checker.admit({ row, promptTokens, newTokens, sharedTokens, prefix: isPrefix });
+    const { shared, sharedTokens } = pages;
+    const judged = { row, promptTokens, newTokens, shared, prefix: isPrefix };
+    this.checker.admit(judged);
     this.device.openRow(this.setup.id, row, sequence, pages);
-    if (isPrefix) this.setup.recorder.prefix(given - sharedTokens);
-    else this.setup.recorder.prompt(given, sharedTokens);
+    this.setup.recorder.admitted(judged, given - sharedTokens);
     return true;
   }
 

@@ -1,7 +1,8 @@
 import type { RunRow } from './RunRow.js';
 
-/** What a token takes in a row that waits. */
+/** What a token takes in a row that waits, and what a row takes beside its tokens: its parameters, its place in the tree of prompts and in the order of rows. */
 const TOKEN_BYTES = 8;
+const ROW_BYTES = 2048;
 
 /**
  * Rows that wait for a place, pulled from their source a few ahead and no further. The source decides how far it can be pulled: one that
@@ -29,11 +30,11 @@ export class RowFeed<Result> {
 
   /**
    * @param ahead rows that may wait
-   * @param aheadBytes their tokens, in bytes; one row may wait whatever it takes
+   * @param aheadBytes what they may take; one row may wait whatever it takes
    */
   constructor(
     private readonly source: AsyncIterator<RunRow<Result>>,
-    private readonly ahead: number,
+    readonly ahead: number,
     private readonly aheadBytes = Infinity,
   ) {}
 
@@ -63,7 +64,8 @@ export class RowFeed<Result> {
   }
 
   private pull(): void {
-    const full = this.waiting.length >= this.ahead || (this.waiting.length > 0 && this.waitingTokens * TOKEN_BYTES >= this.aheadBytes);
+    const { waiting, waitingTokens } = this;
+    const full = waiting.length >= this.ahead || (waiting.length > 0 && waitingTokens * TOKEN_BYTES + waiting.length * ROW_BYTES >= this.aheadBytes);
     if (this.pulling || this.sourceEnded || this.closed || full) return;
     this.pulling = true;
     this.source.next().then(

@@ -8,16 +8,16 @@ import type { BeginMessage, HiddenMessage, StageMessage } from '../stages/StageM
 import { announcementOf } from '../stages/sweeps.js';
 import { nextSweep } from '../schedules/nextSweep.js';
 import type { IssuedSquare } from './IssuedSquare.js';
+import type { Admission } from '../memory/PagePool.js';
 import { PageNumbers } from '../memory/PageNumbers.js';
-import type { PrefixPath } from '../memory/PrefixTree.js';
 import type { RowPages } from '../memory/RowPages.js';
-import type { RowLengths } from '../memory/rowPlacement.js';
 import { withPrefixes, type RowBegin } from '../schedules/withPrefixes.js';
 import type { DeviceRow } from './Device.js';
 import type { RowFeed } from './RowFeed.js';
 import type { RunRow } from './RunRow.js';
 import { SquareRun, type HeldRow, type RunOfSquares, type SquareRunSetup } from './SquareRun.js';
 import type { HeadOutput } from './Task.js';
+import { lengthsOf, WaitingRows, type WaitingRow } from './WaitingRows.js';
 
 export type { StageContext, StageTask } from './StageContext.js';
 
@@ -33,6 +33,8 @@ export interface RunSetup<Result> extends SquareRunSetup {
 interface LiveRow<Result> extends HeldRow {
   /** Undefined for a prefix that is computed for rows to come. */
   readonly row: RunRow<Result> | undefined;
+  /** Of a prefix, and of a row that begins behind what others have computed. */
+  readonly begin: RowBegin | undefined;
   /** Its result is out; squares that were planned before may still hold it. */
   ended: boolean;
 }
@@ -51,10 +53,7 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
   private squares: Iterator<Square> | undefined;
   private ended = new Set<RowId>();
   private nextRow = 0;
-  /** What rows that wait have in common with others. */
-  private readonly paths = new Map<RunRow<Result>, PrefixPath>();
-  /** Rows that begin behind what others have computed, and prefixes. */
-  private readonly prefixes = new Map<RowId, RowBegin>();
+  private readonly waiting: WaitingRows<Result>;
   /** How the engines of the other layers name pages that rows share. */
   private readonly numbers: PageNumbers;
   private shares: boolean;
@@ -67,17 +66,11 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
     this.numbers = new PageNumbers(setup.pool.pageTokens);
     // Where others have to share, too, they say whether they can.
     this.shares = !this.boundary;
+    this.waiting = new WaitingRows(setup.feed, this.pages);
     setup.feed.onRow = (row) => {
-      // A row that is scored is computed in full.
-      if (row && row.newTokens > 0 && this.shares && !this.closed) this.expect(row);
+      if (row && !this.closed) this.waiting.arrived(row, this.shares, this.device.promptKind?.(row.sequence.tokens.length));
       this.askPump();
     };
-  }
-
-  private expect(row: RunRow<Result>): void {
-    const { tokens } = row.sequence;
-    const path = this.pages.expect(lengthsOf(row), tokens, this.device.promptKind?.(tokens.length));
-    if (path) this.paths.set(row, path);
   }
 
   /** Called for every square that has passed all stages: returns its credit, and the results of rows that ended with it. */
@@ -120,7 +113,7 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
   }
 
   protected closing(): void {
-    this.setup.feed.close();
+    this.waiting.close();
   }
 
   protected paused(): void {
@@ -138,16 +131,17 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
 
   protected override entering(square: Square): void {
     super.entering(square);
-    if (!this.boundary || square.layer !== this.firstLayer) return;
+    if (!this.boundary) return;
+    if (square.layer === this.firstLayer) this.boundary.tokens.expect(square.rows);
+    // A schedule may leave a batch whose rows have ended where it is: only what leaves the layers here comes back.
+    if (square.layer !== this.lastLayer) return;
     // Once more, for the layers that are elsewhere.
     this.enter(square.rows);
     this.returning.set(`${square.pass} ${square.slot}`, square.rows);
-    this.boundary.tokens.expect(square.rows);
   }
 
   protected override released(row: RowId): void {
     super.released(row);
-    this.prefixes.delete(row);
     this.boundary?.tokens.forget(row);
     if (!this.closed) this.boundary?.post({ kind: 'close', row });
   }
@@ -168,7 +162,7 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
       const { state, squares } = nextSweep(this.setup.schedule, this.scheduleState, { admitted, ended: this.ended });
       this.ended = new Set();
       this.scheduleState = state;
-      this.squares = this.announced(withPrefixes(squares, this.prefixes))[Symbol.iterator]();
+      this.squares = this.announced(withPrefixes(squares, (row) => this.live.get(row)?.begin))[Symbol.iterator]();
       const first = this.squares.next();
       if (first.done !== true) return first.value;
       return undefined;
@@ -243,73 +237,87 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
     this.checker.release(row);
   }
 
-  /** Takes waiting rows for which there are places and memory, in order of arrival. */
+  /** Takes rows that wait, in turn, as there are places and memory. */
   private admit(): AdmittedRow[] {
-    const { feed, schedule, mostRows } = this.setup;
+    const { feed, schedule } = this.setup;
+    const free = this.freePlaces();
+    if (free <= 0 || feed.rows.length === 0) return [];
+    // The last rows of a block are through for the schedule, but still hold their pages: a block that began now would begin small.
+    if (schedule.steady === 'blocks' && this.live.size > 0) return [];
+    const admission = this.pages.admission(Math.min(free, feed.remaining));
+    if (schedule.steady !== 'staggered') {
+      // Where rows may have to come in together, what they begin with comes in before them: the others of a block would not wait for them.
+      const prefixes = this.admitInTurn(free, free, (waiting) => this.openPrefix(waiting, admission) ?? 'later');
+      if (prefixes.length > 0) return prefixes;
+    }
+    return this.admitInTurn(free, Infinity, (waiting) => this.openPrefix(waiting, admission) ?? this.openRow(waiting, admission));
+  }
+
+  /**
+   * @param most rows that are looked at
+   * @param open undefined when there is no room for the row, and no other may pass it
+   */
+  private admitInTurn(places: number, most: number, open: (waiting: WaitingRow<Result>) => AdmittedRow | 'later' | undefined): AdmittedRow[] {
     const admitted: AdmittedRow[] = [];
+    let seen = 0;
+    for (const waiting of this.waiting.inTurn()) {
+      // Whoever is called in between may end the run: rows that come in after that are never released.
+      if (admitted.length >= places || seen++ >= most || this.closed) break;
+      const row = open(waiting);
+      if (!row) break;
+      if (row !== 'later') admitted.push(row);
+    }
+    return admitted;
+  }
+
+  /** Places for rows that come in now. @throws ScheduleError */
+  private freePlaces(): number {
+    const { feed, schedule, mostRows } = this.setup;
     const places: unknown = schedule.free(this.scheduleState, this.ended);
     if (typeof places !== 'number' || !Number.isSafeInteger(places)) throw new ScheduleError('complete', `${schedule.name}: free returned ${found(places)}, expected a whole number`);
     // What it says follows from what it has seen, and with no row under way it will see nothing new.
     if (places <= 0 && feed.rows.length > 0 && this.live.size === 0) throw new ScheduleError('complete', `${schedule.name}: free returned ${places} while rows wait and none is under way: they would never begin`);
     const taken = this.grid.slots * this.grid.rowsPerSlot - places;
-    const free = mostRows ? Math.min(places, mostRows() - taken) : places;
-    if (free <= 0 || feed.rows.length === 0) return admitted;
-    // The last rows of a block are through for the schedule, but still hold their pages: a block that began now would begin small.
-    if (schedule.steady === 'blocks' && this.live.size > 0) return admitted;
-    const admission = this.pages.admission(Math.min(free, feed.remaining));
-    for (const waiting of [...feed.rows]) {
-      // Whoever is called in between may end the run: rows that come in after that are never released.
-      if (admitted.length >= free || this.closed) break;
-      const { sequence, newTokens } = waiting;
-      const lengths = lengthsOf(waiting);
-      const { promptTokens } = lengths;
-      const path = this.paths.get(waiting);
-      const prefix = path && admission.admitPrefix(lengths, path);
-      if (prefix) {
-        if (prefix !== 'coming') admitted.push(this.openPrefix(prefix, sequence));
-        continue;
-      }
-      const pages = admission.admit(lengths, path);
-      if (!pages) break;
-      this.paths.delete(waiting);
-      const row = this.open(waiting, pages, sequence);
-      const { sharedTokens } = pages;
-      this.checker.admit({ row, promptTokens, newTokens, sharedTokens });
-      admitted.push({ row, promptTokens: promptTokens - sharedTokens, newTokens });
-      this.setup.recorder.prompt(promptTokens, sharedTokens);
-      feed.take(waiting);
-    }
-    return admitted;
+    return mostRows ? Math.min(places, mostRows() - taken) : places;
   }
 
-  /** Begins to compute the beginning of a prompt, for that row and others: to the schedule a row whose tokens are all given and that samples none. */
-  private openPrefix(pages: RowPages, { tokens }: DeviceRow): AdmittedRow {
-    const { lengths, sharedTokens } = pages;
-    const given = tokens.slice(0, lengths.positions);
-    const row = this.open(undefined, pages, { ...GREEDY, tokens: given, promptTokens: tokens.length, capacityTokens: given.length });
-    this.checker.admit({ row, promptTokens: given.length + 1, newTokens: 0, sharedTokens, prefix: true });
-    this.setup.recorder.prefix(given.length - sharedTokens);
-    return { row, promptTokens: given.length - sharedTokens + 1, newTokens: 0 };
+  /** Begins to compute the beginning of a prompt, for that row and others, where they should wait for that: to the schedule a row whose tokens are all given and that samples none. */
+  private openPrefix({ row, path }: WaitingRow<Result>, admission: Admission): AdmittedRow | 'later' | undefined {
+    const pages = path && admission.admitPrefix(this.nextRow, lengthsOf(row), path);
+    if (!pages) return undefined;
+    if (pages === 'coming') return 'later';
+    const { tokens } = row.sequence;
+    const given = tokens.slice(0, pages.lengths.positions);
+    return this.open(undefined, pages, { ...GREEDY, tokens: given, promptTokens: tokens.length, capacityTokens: given.length });
   }
 
-  private open(waiting: RunRow<Result> | undefined, pages: RowPages, sequence: DeviceRow): RowId {
-    const { device, id } = this.setup;
+  private openRow(waiting: WaitingRow<Result>, admission: Admission): AdmittedRow | undefined {
+    const { row, path } = waiting;
+    const pages = admission.admit(this.nextRow, lengthsOf(row), path);
+    if (!pages) return undefined;
+    this.waiting.take(waiting);
+    return this.open(row, pages, row.sequence);
+  }
+
+  private open(waiting: RunRow<Result> | undefined, pages: RowPages, sequence: DeviceRow): AdmittedRow {
+    const { device, id, recorder } = this.setup;
     const row = this.nextRow++;
-    this.live.set(row, { row: waiting, pages, uses: 0, ended: false, forgotten: false });
-    if (!waiting || pages.sharedTokens > 0) this.prefixes.set(row, { firstPosition: pages.sharedTokens, samples: waiting !== undefined });
+    const { shared, sharedTokens } = pages;
+    const begin = waiting && sharedTokens === 0 ? undefined : { firstPosition: sharedTokens, samples: waiting !== undefined };
+    this.live.set(row, { row: waiting, begin, pages, uses: 0, ended: false, forgotten: false });
+    const newTokens = waiting?.newTokens ?? 0;
+    // No token follows a prefix that it would have to leave out.
+    const promptTokens = sequence.tokens.length + (waiting ? 0 : 1);
+    const judged = { row, promptTokens, newTokens, shared, prefix: !waiting };
+    this.checker.admit(judged);
     device.openRow(id, row, sequence, pages);
     if (this.boundary) {
       const sharing = this.numbers.sharedBy(pages);
-      const newTokens = waiting?.newTokens ?? 0;
       this.boundary.post({ kind: 'open', row, sequence, newTokens, ...(!waiting && { prefix: true }), ...(sharing && { sharing }) });
     }
-    return row;
+    recorder.admitted(judged, sequence.tokens.length - sharedTokens);
+    return { row, promptTokens: promptTokens - sharedTokens, newTokens };
   }
-}
-
-function lengthsOf({ sequence, newTokens }: Pick<RunRow<unknown>, 'sequence' | 'newTokens'>): RowLengths {
-  const promptTokens = sequence.tokens.length;
-  return { promptTokens, positions: Math.max(1, promptTokens + newTokens - 1) };
 }
 
 /** How the tokens of a prefix are chosen: not at all. */

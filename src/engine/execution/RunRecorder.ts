@@ -1,6 +1,7 @@
 import type { RowResult } from '../../Row.js';
 import type { Progress, RunStats, Sharing, TraceEvent } from '../../RunStats.js';
 import type { RunTotals } from '../predictRun.js';
+import type { JudgedRow } from '../schedules/PathChecker.js';
 import { tokensByPhase } from '../schedules/Square.js';
 import { residentPeakBytes } from './residentPeakBytes.js';
 import { QUEUE_NAMES, type QueueName, type TaskEvent } from './Task.js';
@@ -42,8 +43,10 @@ export class RunRecorder {
   private prefillSeconds = 0;
   private decodeSeconds = 0;
   private promptTokens = 0;
-  /** Prompt tokens that rows took from others. */
+  /** Prompt tokens that rows took from others, less those that were computed for nobody in particular. */
   private promptTokensSaved = 0;
+  /** Of the latter, those that no row has made up for: they count against the rows that share them. */
+  private prefixTokens = 0;
   private rowsEqual = 0;
   private rowsReused = 0;
   /** Rows that were done, but for those that had another's answer. */
@@ -102,17 +105,22 @@ export class RunRecorder {
     this.trace(event);
   }
 
-  /** A row was admitted, with so many tokens, of which others have computed some; its memory has been taken. */
-  prompt(tokens: number, shared = 0): void {
-    this.promptTokens += tokens;
-    this.promptTokensSaved += shared;
-    this.setup.lengths?.prompt(tokens, shared);
-    this.traceMemory();
-  }
-
-  /** So many tokens are computed for rows to come. */
-  prefix(tokens: number): void {
-    this.promptTokensSaved -= tokens;
+  /**
+   * A row was admitted, or a beginning of rows to come; its memory has been taken.
+   * @param row as it will be judged @param tokens of its prompt that will be computed
+   */
+  admitted(row: JudgedRow, tokens: number): void {
+    const { prefix = false, shared = [], promptTokens } = row;
+    if (prefix) this.prefixTokens += tokens;
+    else {
+      const taken = shared.at(-1)?.end ?? 0;
+      const made = Math.min(taken, this.prefixTokens);
+      this.prefixTokens -= made;
+      this.promptTokens += promptTokens;
+      this.promptTokensSaved += taken - made;
+      this.setup.lengths?.prompt(promptTokens, taken);
+    }
+    this.traceRow(row);
     this.traceMemory();
   }
 
@@ -244,6 +252,12 @@ export class RunRecorder {
     }));
     this.lastEnd = Math.max(this.lastEnd, timing.end);
     this.traceMemory();
+  }
+
+  private traceRow({ row, promptTokens, newTokens, prefix = false, shared = [] }: JudgedRow): void {
+    const ts = this.lastEnd * 1e6;
+    const args = { row, promptTokens, newTokens, ...(prefix && { prefix }), ...(shared.length > 0 && { shared: shared.map((stretch) => [stretch.row, stretch.end]) }) };
+    this.tell<TraceEvent>(this.setup.onTrace, () => ({ name: 'admit', ph: 'i', ts, pid: 1, tid: 0, args }));
   }
 
   /** Traces what is in use of each tier, where that has changed: at the end of tasks, and whenever memory was taken or given back. */

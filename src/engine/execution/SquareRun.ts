@@ -291,6 +291,11 @@ export abstract class SquareRun<Row extends HeldRow> implements StageContext {
     for (const { row } of batch) this.live.get(row)?.pages.copied();
   }
 
+  /** The batch's last square is issued: what it computes is there for whatever is issued from now on. */
+  private wrote(batch: readonly RowRange[]): void {
+    for (const { row, firstPosition, tokens } of batch) this.live.get(row)?.pages.wrote(firstPosition + tokens);
+  }
+
   private boundaryEvents(): ConstructorParameters<typeof Boundary>[3] {
     const guarded = (act: () => void): void => {
       if (this.closed) return;
@@ -342,6 +347,7 @@ export abstract class SquareRun<Row extends HeldRow> implements StageContext {
         if (this.held) break;
         this.checker.accept(square);
         this.credits--;
+        if (square.layer === this.lastLayer) this.wrote(square.rows);
         this.entering(square);
         const issued = issuedSquare(square);
         this.composition.enters(issued);

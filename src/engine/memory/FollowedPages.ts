@@ -1,12 +1,22 @@
 import { PeerError } from '../../errors/PeerError.js';
-import { computed, nodeOf, type PageWriter, type PrefixNode } from './PrefixTree.js';
 import type { PrefixPages, RowPrefix } from './RowPages.js';
+import { computedUpTo, isUsed, type PageWriter, type SharedPage } from './SharedPage.js';
 import type { SharedPrefix } from './SharedPrefix.js';
 
 const NUMBER = 'the number of a page that rows share';
 
+/** A page that the engine that decides has given a number, or is about to. */
+interface FollowedPage extends SharedPage {
+  readonly start: number;
+  /** Rows that are open and have it in their tables. */
+  open: number;
+  /** Its number has not been said to be free. */
+  numbered: boolean;
+}
+
 /** A row's pages, as the engine that decides on them wants them. */
 export interface FollowedPrefix extends RowPrefix {
+  readonly nodes: readonly FollowedPage[];
   /** Numbers of its own first pages. */
   readonly own: readonly number[];
 }
@@ -17,7 +27,10 @@ export interface FollowedPrefix extends RowPrefix {
  * fit is an error, and a row sees no page, and no part of one, that this run has not computed.
  */
 export class FollowedPages implements PrefixPages {
-  private readonly numbered = new Map<number, PrefixNode>();
+  private readonly numbered = new Map<number, FollowedPage>();
+  /** Of all pages. */
+  private holders = 0;
+  private readers = 0;
 
   constructor(
     private readonly pageTokens: number,
@@ -43,88 +56,94 @@ export class FollowedPages implements PrefixPages {
     const most = Math.ceil(tokens.length / pageTokens) - pages.length;
     if (own.length > most) throw wrong('.own', `${own.length} pages`, `at most the ${most} of the row's prompt that are its own`);
     if (new Set(own).size < own.length) throw wrong('.own', 'a number twice', 'each once');
-    const nodes = own.map((number, index) => {
+    const nodes = own.map((number, index): FollowedPage => {
       if (this.numbered.has(number)) throw wrong('.own', `${number}, which is another page's`, 'a number that none has');
       const first = start + index * pageTokens;
-      return nodeOf(undefined, 'memory', first, tokens.slice(first, first + pageTokens));
+      const end = Math.min(tokens.length, first + pageTokens);
+      return { start: first, end, page: undefined, writer: undefined, holders: 0, readers: 0, open: 0, numbered: false };
     });
-    return { tree: this, path: { tokens, nodes: [...shared, ...nodes] }, match: { pages: pages.length, source, tokens: begin }, own };
+    return { tree: this, nodes: [...shared, ...nodes], match: { pages: pages.length, source, tokens: begin }, own };
   }
 
   /** The row has its pages: later ones may share them. */
-  opened({ path: { nodes }, match: { pages }, own }: FollowedPrefix): void {
-    for (const node of nodes) node.known++;
+  opened({ nodes, match: { pages }, own }: FollowedPrefix): void {
+    for (const node of nodes) node.open++;
     for (const [index, number] of own.entries()) {
       const node = nodes[pages + index];
       if (!node) continue;
-      node.kept = 1;
+      node.numbered = true;
       this.numbered.set(number, node);
     }
   }
 
   /** The row is over; it may hold its pages for some time yet. */
-  closed({ path: { nodes } }: FollowedPrefix): void {
-    for (const node of nodes) node.known--;
+  closed({ nodes }: FollowedPrefix): void {
+    for (const node of nodes) node.open--;
   }
 
   /** No row will share the page any more. @throws PeerError */
   free(number: number): void {
     const node = this.numbered.get(number);
     if (!node) throw new PeerError(`free.page: found ${number}, expected ${NUMBER}`);
-    if (node.known > 0) throw new PeerError(`free.page: found ${number}, which ${node.known} rows hold, expected one that none holds`);
+    if (node.open > 0) throw new PeerError(`free.page: found ${number}, which ${node.open} rows hold, expected one that none holds`);
     this.numbered.delete(number);
-    node.kept = 0;
+    node.numbered = false;
     this.giveIfUnused(node);
   }
 
   /** The run is over: no row holds anything. */
   close(): void {
     for (const node of this.numbered.values()) {
-      node.kept = 0;
+      node.numbered = false;
       this.giveIfUnused(node);
     }
     this.numbered.clear();
   }
 
-  hold(node: PrefixNode, page?: number, writer?: PageWriter): void {
-    node.holders++;
+  hold(node: FollowedPage, page?: number, writer?: PageWriter): void {
+    this.use(node, 1, 0);
     if (page === undefined) return;
     node.page = page;
     node.writer = writer;
   }
 
-  release(node: PrefixNode, row: PageWriter): void {
-    // What a row has left out stays so.
-    if (node.writer === row) node.writer = computed(node) < node.tokens.length ? { next: row.next } : undefined;
-    node.holders--;
-    this.giveIfUnused(node);
+  release(node: FollowedPage): void {
+    this.use(node, -1, 0);
   }
 
-  read(node: PrefixNode): void {
-    node.readers++;
+  read(node: FollowedPage): void {
+    this.use(node, 0, 1);
   }
 
-  hasRead(node: PrefixNode): void {
-    node.readers--;
-    this.giveIfUnused(node);
+  hasRead(node: FollowedPage): void {
+    this.use(node, 0, -1);
   }
 
-  leave(): void {
-    // Which rows are known is said by those who open and close them.
+  /** What is in use: nothing, once the run is over. */
+  census(): { readonly holders: number; readonly readers: number; readonly pages: number } {
+    return { holders: this.holders, readers: this.readers, pages: this.numbered.size };
   }
 
   /** A page from a position on, of which so many tokens have been computed. */
-  private found(field: string, number: number, start: number, tokens: number): PrefixNode {
+  private found(field: string, number: number, start: number, tokens: number): FollowedPage {
     const node = this.numbered.get(number);
     if (!node) throw wrong(field, number, NUMBER);
     if (node.start !== start) throw wrong(field, `${number}, which begins at position ${node.start}`, `one that begins at ${start}`);
-    const there = computed(node);
+    const there = Math.max(0, computedUpTo(node) - start);
     if (there < tokens) throw wrong(field, `${number}, of which ${there} tokens have been computed`, `${tokens}`);
     return node;
   }
 
-  private giveIfUnused(node: PrefixNode): void {
-    if (node.page === undefined || node.kept > 0 || node.holders > 0 || node.readers > 0) return;
+  private use(node: FollowedPage, holders: number, readers: number): void {
+    node.holders += holders;
+    node.readers += readers;
+    this.holders += holders;
+    this.readers += readers;
+    if (holders + readers < 0) this.giveIfUnused(node);
+  }
+
+  private giveIfUnused(node: FollowedPage): void {
+    if (node.page === undefined || node.numbered || isUsed(node)) return;
     this.give(node.page);
     node.page = undefined;
   }

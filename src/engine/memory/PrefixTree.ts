@@ -1,51 +1,8 @@
+import { IdlePages, REASONS, type Reason } from './IdlePages.js';
 import { NO_PAGES, type PageCounts } from './pageCounts.js';
-import { firstPages } from './rowPlacement.js';
-
-/** Tiers where pages may be shared: from a disk every row of a batch would read them each pass. */
-export type SharedTier = 'gpu' | 'memory';
-
-/** Who computes the tokens of a page: all positions below `next` have been issued. */
-export interface PageWriter {
-  readonly next: number;
-}
-
-/**
- * A page of tokens with which the prompts of known rows go on from where its parent ends: what a page of the cache holds follows from these tokens and those before
- * them, and from the tiers on which these pages are: the processor attends to those in the host's memory. The last one of a prompt may be shorter than a page.
- */
-export interface PrefixNode {
-  readonly parent: PrefixNode | undefined;
-  readonly tier: SharedTier;
-  /** The position of its first token. */
-  readonly start: number;
-  readonly tokens: readonly number[];
-  readonly children: Map<string, PrefixNode>;
-  /** Children that have a page. */
-  readonly resident: Set<PrefixNode>;
-  /** Rows that wait or run and whose prompts begin so. */
-  known: number;
-  /** Reasons to keep its page although no row is known that begins so. */
-  kept: number;
-  /** Its page of the cache, as page tables name it, once a row has taken one for it. */
-  page: number | undefined;
-  /** Who computes it; undefined once all of its tokens have been. */
-  writer: PageWriter | undefined;
-  /** Rows that have the page in their tables. */
-  holders: number;
-  /** Rows that are about to copy what they share of it. */
-  readers: number;
-}
-
-/** The way of one row's prompt through the tree. */
-export interface PrefixPath {
-  readonly tokens: readonly number[];
-  /** Page by page; the last one may be shorter than a page. */
-  readonly nodes: readonly PrefixNode[];
-  /** What else the row's results depend on: rows of two kinds share nothing. */
-  readonly kind: string;
-  /** Where the row's pages are if it shares none. */
-  readonly placement: PageCounts;
-}
+import { PathList } from './PathList.js';
+import { pagesBegun, PrefixNode, type PrefixPath, type SharedTier } from './PrefixNode.js';
+import { computedUpTo, isComputed, isUsed, type PageWriter } from './SharedPage.js';
 
 /** What of a prompt is there already. */
 export interface PrefixMatch {
@@ -59,33 +16,76 @@ export interface PrefixMatch {
   readonly coming: number;
 }
 
-/** Prefixes that no row waits for in full any more, kept for their beginnings. */
-const MOST_STUBS = 64;
+/** Pages of a match: with a row that holds or copies them they do not come free. */
+export interface PagesBeside {
+  /** Those that nobody holds at present. */
+  readonly idle: PageCounts;
+  /** Those of them for which rows wait. */
+  readonly wanted: PageCounts;
+  /** Those that would come free now, or with somebody else's end. */
+  readonly sole: PageCounts;
+}
+
+export const NOTHING_BESIDE: PagesBeside = { idle: NO_PAGES, wanted: NO_PAGES, sole: NO_PAGES };
+
+const NO_MATCH: PrefixMatch = { pages: 0, source: undefined, tokens: 0, coming: 0 };
+
+/** What of a tree is in use: nothing, once its run is over. */
+export interface TreeCensus {
+  readonly waiting: number;
+  readonly holders: number;
+  readonly readers: number;
+  /** Pages that it has. */
+  readonly pages: number;
+  readonly nodes: number;
+}
+
+/** Pages that are kept for each reason, of a tier: so many at least, and this share of the tier. Those that rows wait for are no burden: they will be held. */
+const KEPT: Readonly<Record<Reason, { readonly least: number; readonly share: number }>> = {
+  recent: { least: 64, share: 1 / 16 },
+  common: { least: 64, share: 1 / 4 },
+  wanted: { least: Infinity, share: 1 },
+};
+/** Pages that are looked at for one to copy from: the first ones are the oldest, and have come furthest. */
+const MOST_SOURCES = 4;
+/** Of a page, what prompts have to have in common at least: a copy of fewer tokens is hardly worth its while, and nearly all prompts begin with one or two alike. */
+const LEAST_SHARED = 1 / 4;
 
 /**
- * The prompts of the rows that a run knows of, those that run and those that wait, as a radix tree of pages: rows whose prompts begin with the same tokens share the
- * pages that hold their keys and values. The future is known as far as rows wait, so a page is kept while a row that begins so is known, and no longer;
- * where memory is short, those that no row holds go first.
+ * The prompts of the rows that a run knows of, as a radix tree: rows whose prompts begin with the same tokens share the pages that hold their keys and values.
+ * Of a row that waits there are a node where its prompt parts from others' and one for the rest; pages have theirs once a row has taken some.
+ *
+ * The future is known as far as rows wait, so pages are kept while a row that begins so waits; beyond that those that several rows have begun with, and the last
+ * ones. Where memory is short those go first that nobody is known to want.
  */
 export class PrefixTree {
   /** By kind of row. */
   private readonly roots = new Map<string, PrefixNode>();
-  /** Pages that rows are known for and none holds, oldest first. */
-  private readonly idle: Readonly<Record<SharedTier, Set<PrefixNode>>> = { gpu: new Set(), memory: new Set() };
-  private readonly stubs = new Set<PrefixNode>();
-  /** The way of the row that ended last: the next to come may begin alike, also where rows come one by one. */
-  private recent: readonly PrefixNode[] = [];
+  private readonly idle = new IdlePages();
   private readonly common: Record<SharedTier, number> = { gpu: 0, memory: 0 };
+  private readonly lasting: Record<SharedTier, number> = { gpu: 0, memory: 0 };
+  private readonly waiting = new PathList();
+  /** Rows that wait of whose prompts the first page is there. */
+  private begun = 0;
 
-  /** @param give takes back a page of a tier */
+  /**
+   * @param give takes back a page of a tier
+   * @param tierPages how many there are of each
+   */
   constructor(
     readonly pageTokens: number,
     private readonly give: (page: number, tier: SharedTier) => void,
+    private readonly tierPages: () => PageCounts = () => NO_PAGES,
   ) {}
 
   /** Pages that are kept for rows to come: whoever needs the memory may have them. */
   get reclaimable(): PageCounts {
-    return { ...NO_PAGES, gpu: this.idle.gpu.size, memory: this.idle.memory.size };
+    return this.idle.count;
+  }
+
+  /** Those of them for which rows wait. */
+  get wanted(): PageCounts {
+    return this.idle.wanted;
   }
 
   /** Pages in use that are no single row's: several have them in their tables, or somebody is about to copy what nobody has any more. Each counts once. */
@@ -93,103 +93,128 @@ export class PrefixTree {
     return { ...NO_PAGES, ...this.common };
   }
 
-  /** A row is known from now on. @param tokens its prompt; at least one @param kind rows of which it may share with */
-  enter(tokens: readonly number[], placement: PageCounts, kind = ''): PrefixPath {
-    const nodes: PrefixNode[] = [];
-    let root = this.roots.get(kind);
-    if (!root) this.roots.set(kind, (root = nodeOf(undefined, 'memory', 0, [])));
-    let node = root;
-    for (let start = 0; start < tokens.length; start += this.pageTokens) {
-      node = this.child(node, nodes.length < placement.gpu ? 'gpu' : 'memory', tokens.slice(start, start + this.pageTokens));
-      node.known++;
-      nodes.push(node);
-    }
-    return { tokens, nodes, kind, placement };
+  /** Pages in use that no single row's end gives back. */
+  get lastingPages(): PageCounts {
+    return { ...NO_PAGES, ...this.lasting };
   }
 
-  /** The row is not known any more: it has ended, and holds nothing. */
-  leave({ nodes }: Pick<PrefixPath, 'nodes'>): void {
-    const before = this.recent;
-    this.recent = nodes;
-    for (const node of nodes) {
-      node.known--;
-      node.kept++;
+  /** A row waits from now on, behind those that begin most like it. @param kind rows of which it may share with */
+  enter(tokens: readonly number[], placement: PageCounts, kind = ''): PrefixPath {
+    let root = this.roots.get(kind);
+    if (!root) this.roots.set(kind, (root = new PrefixNode(undefined, 'memory', 0, 0, [], 0)));
+    let node = root;
+    let before: PrefixPath | undefined;
+    while (node.end < tokens.length) {
+      node = this.next(node, tokens, placement);
+      before = node.last ?? before;
     }
-    for (const node of before.toReversed()) this.unkeep(node);
+    const path: PrefixPath = { tokens, placement, leaf: node, there: root, before: undefined, behind: undefined };
+    this.waiting.insert(path, before);
+    for (let each: PrefixNode | undefined = node; each; each = each.parent) {
+      each.waiting++;
+      each.begun++;
+      if (this.isFirst(each) && each.page !== undefined) this.begun++;
+      if (each.gathers(this.pageTokens) && (each.last === undefined || each.last === before)) each.last = path;
+      if (this.idle.reasonFor(each)) this.idle.put(each);
+    }
+    return path;
+  }
+
+  /** The row waits no more: it has its pages, or will never come. */
+  leave(path: PrefixPath): void {
+    for (let node: PrefixNode | undefined = path.leaf; node; node = node.parent) {
+      node.waiting--;
+      if (this.isFirst(node) && node.page !== undefined) this.begun--;
+      if (node.last === path) node.last = node.waiting > 0 ? path.before : undefined;
+      if (this.idle.reasonFor(node)) this.keep(node);
+    }
+    this.waiting.remove(path);
+    this.prune(path.leaf);
+  }
+
+  /** The rows that wait: those that share most pages that are there come first, and rows that begin alike together; else in order of arrival. */
+  *inTurn(): Generator<PrefixPath, void, undefined> {
+    if (this.begun === 0) {
+      yield* this.waiting;
+      return;
+    }
+    const byPages = new Map<number, PrefixPath[]>();
+    for (const path of this.waiting) {
+      const pages = Math.floor(this.follow(path).end / this.pageTokens);
+      const others = byPages.get(pages);
+      if (others) others.push(path);
+      else byPages.set(pages, [path]);
+    }
+    for (const [, paths] of [...byPages].sort(([a], [b]) => b - a)) yield* paths;
   }
 
   /** What a row need not compute; its last token it always does, for what comes next is sampled from it. */
   match(path: PrefixPath): PrefixMatch {
-    const { tokens, nodes } = path;
-    const most = tokens.length - 1;
-    let pages = 0;
-    while (this.isWhole(nodes[pages], most) && computed(nodes[pages]) === this.pageTokens) pages++;
-    let begun = pages;
-    while (this.isWhole(nodes[begun], most)) begun++;
+    const most = path.tokens.length - 1;
+    const there = this.follow(path);
+    if (!this.isWorthSharing(Math.min(there.end, most))) return NO_MATCH;
+    let whole: PrefixNode | undefined = there;
+    while (whole && !this.isWhole(whole, most)) whole = whole.parent;
+    const start = whole?.end ?? 0;
     let source: PrefixNode | undefined;
-    let part = 0;
-    for (const child of this.siblings(path, pages, 'resident')) {
-      const there = Math.min(computed(child), this.commonTokens(child, tokens, most));
-      if (there > part) [source, part] = [child, there];
+    let tokens = start;
+    for (let node: PrefixNode | undefined = there; node && node.end > start; node = node.parent) {
+      if (pagesBegun(node.end, this.pageTokens) * this.pageTokens > start + this.pageTokens) continue;
+      let looked = 0;
+      for (const page of node.pages()) {
+        const upTo = Math.min(computedUpTo(page), node.end, most);
+        if (upTo > tokens) [source, tokens] = [page, upTo];
+        if (++looked === MOST_SOURCES) break;
+      }
     }
-    let coming = 0;
-    for (const child of this.siblings(path, begun, 'resident')) coming = Math.max(coming, this.commonTokens(child, tokens, most));
-    return { pages, source, tokens: pages * this.pageTokens + part, coming: begun * this.pageTokens + coming };
+    if (!this.isWorthSharing(tokens)) [source, tokens] = [undefined, 0];
+    return { pages: start / this.pageTokens, source, tokens, coming: Math.min(there.end, most) };
   }
 
-  /** Pages of a match that are reclaimable: with a row that holds or copies them they are not. */
-  idlePages(path: PrefixPath, { pages, source }: Pick<PrefixMatch, 'pages' | 'source'>): PageCounts {
-    const idle = { ...NO_PAGES };
-    for (const node of [...path.nodes.slice(0, pages), ...(source ? [source] : [])]) if (this.idle[node.tier].has(node)) idle[node.tier]++;
-    return idle;
+  /** What a row that takes the pages of a match keeps from coming free. */
+  beside(path: PrefixPath, { pages, source }: Pick<PrefixMatch, 'pages' | 'source'>): PagesBeside {
+    const beside = { idle: { ...NO_PAGES }, wanted: { ...NO_PAGES }, sole: { ...NO_PAGES } };
+    const count = (node: PrefixNode): void => {
+      const reason = this.idle.reasonFor(node);
+      if (reason) beside.idle[node.tier]++;
+      if (reason === 'wanted') beside.wanted[node.tier]++;
+      if (!isLasting(node)) beside.sole[node.tier]++;
+    };
+    if (source) count(source);
+    for (let node: PrefixNode | undefined = path.there; node && pages > 0; node = node.parent) {
+      if (node.end <= pages * this.pageTokens && node.end > 0 && node.end % this.pageTokens === 0) count(node);
+    }
+    return beside;
   }
 
   /**
    * How much of a prompt is worth computing before the row itself begins, for it and for those that wait and begin alike.
    *
-   * @returns tokens of the prefix, and those that it saves: each row beyond the first need not compute what is not there yet
+   * @returns tokens of the prefix, and those that it saves: each row beyond the first need not compute what is not there yet, nor the first what somebody computes already
    */
-  worth(path: PrefixPath, there: number): { readonly tokens: number; readonly saved: number } {
-    const { tokens, nodes } = path;
-    const most = tokens.length - 1;
-    let depth = 0;
-    let saved = 0;
-    for (let node = nodes[0]; node && node.known > 1 && node.start + this.pageTokens <= most; node = nodes[depth]) {
-      saved += (node.known - 1) * (this.pageTokens - Math.min(this.pageTokens, Math.max(0, there - node.start)));
-      depth++;
-    }
-    // Behind the last page that others have too, some of their next pages may begin as this row's does.
-    const start = depth * this.pageTokens;
-    const sharers = new Int32Array(this.pageTokens + 1);
-    for (const child of this.siblings(path, depth, 'children')) {
-      const others = child.known - (child === nodes[depth] ? 1 : 0);
-      const common = this.commonTokens(child, tokens, most);
-      sharers[common] = (sharers[common] ?? 0) + others;
-    }
-    let best = { tokens: start, saved };
-    let rows = 0;
-    for (let part = this.pageTokens; part > 0; part--) {
-      rows += sharers[part] ?? 0;
-      const more = rows * (part - Math.min(part, Math.max(0, there - start)));
-      if (saved + more > best.saved) best = { tokens: start + part, saved: saved + more };
-    }
-    return best;
+  worth(path: PrefixPath, { tokens: there, coming }: Pick<PrefixMatch, 'tokens' | 'coming'>): { readonly tokens: number; readonly saved: number } {
+    const most = path.tokens.length - 1;
+    let shared: PrefixNode | undefined = path.leaf;
+    while (shared && shared.waiting <= 1) shared = shared.parent;
+    if (!this.isWorthSharing(Math.max(coming, shared?.end ?? 0))) return { tokens: 0, saved: 0 };
+    let saved = coming - there;
+    for (let node = shared; node && node.end > there; node = node.parent) saved += (node.waiting - 1) * Math.max(0, Math.min(node.end, most) - Math.max(node.start, there));
+    return { tokens: Math.min(shared?.end ?? 0, most), saved };
   }
 
-  /** A path for the first tokens of another one, to be computed by themselves. What of its last page is shared is kept for as long as the page before it is known. */
-  enterPrefix(path: PrefixPath, tokens: number): PrefixPath {
-    const placement = firstPages(path.placement, Math.ceil(tokens / this.pageTokens));
-    const prefix = this.enter(path.tokens.slice(0, tokens), placement, path.kind);
-    const last = prefix.nodes.at(-1);
-    if (last && last.tokens.length < this.pageTokens && !this.stubs.has(last)) {
-      last.kept++;
-      this.stubs.add(last);
-      for (const stub of this.stubs) {
-        if (this.stubs.size <= MOST_STUBS) break;
-        this.dropStub(stub);
-      }
+  /** The pages of a prompt's first tokens, in order. The last one may end in the middle of a page. */
+  pagesOf(path: PrefixPath, tokens: number): PrefixNode[] {
+    const nodes: PrefixNode[] = [];
+    let node: PrefixNode | undefined = path.leaf;
+    for (let end = Math.min(tokens, path.tokens.length); end > 0; end = (pagesBegun(end, this.pageTokens) - 1) * this.pageTokens) {
+      while (node && node.start >= end) node = node.parent;
+      if (!node) break;
+      if (node.end > end) node = node.split(end, this.pageTokens);
+      nodes.push(node);
     }
-    return prefix;
+    // The prompt may be forgotten before they are.
+    for (let [each] = nodes as (PrefixNode | undefined)[]; each; each = each.parent) each.copyTokens();
+    return nodes.reverse();
   }
 
   /** A row has the node's page in its table. @param page taken for it on its tier, where it had none; the row computes what belongs there */
@@ -197,19 +222,15 @@ export class PrefixTree {
     if (page !== undefined) {
       node.page = page;
       node.writer = writer;
-      node.parent?.resident.add(node);
+      node.tookPage(this.pageTokens);
+      if (this.isFirst(node)) this.begun += node.waiting;
     }
     this.use(node, 1, 0);
   }
 
   /** The row has ended. What it has not computed is nobody's. */
-  release(node: PrefixNode, row: PageWriter): void {
+  release(node: PrefixNode): void {
     this.use(node, -1, 0);
-    if (node.writer !== row) return;
-    const unfinished = computed(node) < node.tokens.length;
-    if (unfinished) this.drop(node);
-    // Somebody may be about to copy of it what there is: nobody goes on with the rest.
-    node.writer = unfinished && node.page !== undefined ? { next: row.next } : undefined;
   }
 
   /** A row will copy the first tokens of the node's page. */
@@ -222,115 +243,138 @@ export class PrefixTree {
     this.use(node, 0, -1);
   }
 
-  /** Gives back a page of a tier that no row holds: one that no other such page of the tier builds on, and those of other tiers that do. @returns whether there was any */
-  reclaim(tier: SharedTier): boolean {
-    for (const node of this.idle[tier]) {
-      if ([...node.resident].some((child) => child.tier === tier)) continue;
-      this.dropWithRest(node);
-      return true;
-    }
-    return false;
+  /** Gives back a page of a tier that is kept for this reason: one that no other such page of the tier builds on, and those of other tiers that do. @returns whether there was any */
+  reclaim(tier: SharedTier, reason: Reason): boolean {
+    const node = this.idle.spare(tier, reason);
+    if (node) this.drop(node);
+    return node !== undefined;
   }
 
-  /** The run is over: no row holds anything. */
+  /** The run is over: no row waits or holds anything. */
   close(): void {
-    for (const node of [...this.idle.gpu, ...this.idle.memory]) this.drop(node);
-    this.roots.clear();
+    for (const tier of ['gpu', 'memory'] as const) for (const reason of REASONS) while (this.reclaim(tier, reason));
   }
 
-  private child(parent: PrefixNode, tier: SharedTier, tokens: readonly number[]): PrefixNode {
-    const key = keyOf(tier, tokens);
-    let node = parent.children.get(key);
-    if (!node) parent.children.set(key, (node = nodeOf(parent, tier, parent.start + parent.tokens.length, tokens)));
-    return node;
+  census(): TreeCensus {
+    const sum = { waiting: 0, holders: 0, readers: 0, pages: 0, nodes: 0 };
+    for (const root of this.roots.values()) {
+      sum.waiting += root.waiting;
+      for (const node of root.below()) {
+        sum.holders += node.holders;
+        sum.readers += node.readers;
+        sum.pages += node.page === undefined ? 0 : 1;
+        sum.nodes++;
+      }
+    }
+    return sum;
   }
 
-  /** The nodes of that depth with which a row may have its first tokens in common: those on its own page's tier. */
-  private *siblings({ nodes, kind }: PrefixPath, depth: number, which: 'resident' | 'children'): Generator<PrefixNode, void, undefined> {
-    const parent = depth > 0 ? nodes[depth - 1] : this.roots.get(kind);
-    for (const child of parent?.[which].values() ?? []) if (child.tier === nodes[depth]?.tier) yield child;
+  /** Where a prompt goes on behind a node: with tokens that others have there, too, as far as it does, or with all of its own. */
+  private next(node: PrefixNode, tokens: readonly number[], { gpu }: PageCounts): PrefixNode {
+    const { tier, end } = this.stretch(node.end, tokens.length, gpu);
+    const child = node.child(tier, tokens[node.end]);
+    if (!child) {
+      const rest = new PrefixNode(node, tier, node.end, end, tokens, 0);
+      node.add(rest);
+      return rest;
+    }
+    const at = child.partsAt(tokens, end);
+    return at < child.end ? child.split(at, this.pageTokens) : child;
+  }
+
+  /** Of a prompt's positions from one on, those on the same tier. */
+  private stretch(start: number, length: number, gpuPages: number): { readonly tier: SharedTier; readonly end: number } {
+    const gpuEnd = gpuPages * this.pageTokens;
+    return start < gpuEnd ? { tier: 'gpu', end: Math.min(length, gpuEnd) } : { tier: 'memory', end: length };
+  }
+
+  /** Goes on from where the row's way was last known to lead to what is there. */
+  private follow(path: PrefixPath): PrefixNode {
+    const { tokens, placement } = path;
+    let node = path.there;
+    while (node.parent && !node.isThere) node = node.parent;
+    for (;;) {
+      const next = node.child(this.stretch(node.end, tokens.length, placement.gpu).tier, tokens[node.end]);
+      if (!next?.isThere) break;
+      node = next;
+    }
+    return (path.there = node);
   }
 
   /** Whether a row whose tokens up to `most` may be shared can have the node's page in its table. */
-  private isWhole(node: PrefixNode | undefined, most: number): boolean {
-    return node?.page !== undefined && node.tokens.length === this.pageTokens && node.start + this.pageTokens <= most;
+  private isWhole(node: PrefixNode, most: number): boolean {
+    return node.page !== undefined && node.end % this.pageTokens === 0 && node.end <= most && isComputed(node);
   }
 
-  /** The first tokens of a node that a prompt has, too, up to its `most`. */
-  private commonTokens({ start, tokens: own }: PrefixNode, tokens: readonly number[], most: number): number {
-    const end = Math.min(own.length, most - start);
-    let common = 0;
-    while (common < end && own[common] === tokens[start + common]) common++;
-    return common;
+  private isFirst(node: PrefixNode): boolean {
+    return node.end === this.pageTokens;
+  }
+
+  private isWorthSharing(tokens: number): boolean {
+    return tokens >= this.pageTokens * LEAST_SHARED;
   }
 
   /** So many more hold the node's page, or are about to copy it. */
   private use(node: PrefixNode, holders: number, readers: number): void {
-    this.common[node.tier] -= isCommon(node) ? 1 : 0;
+    this.count(node, -1);
     node.holders += holders;
     node.readers += readers;
-    this.common[node.tier] += isCommon(node) ? 1 : 0;
-    const idle = this.idle[node.tier];
-    if (isUsed(node)) idle.delete(node);
-    else if (node.page !== undefined) idle.add(node);
-    this.prune(node);
+    this.count(node, 1);
+    if (isUsed(node)) this.idle.take(node);
+    else if (isComputed(node)) this.keep(node);
+    // Nobody goes on with what is there of it.
+    else this.drop(node);
   }
 
-  /** Nobody uses the page: it is given back. */
+  private count(node: PrefixNode, sign: 1 | -1): void {
+    if (isCommon(node)) this.common[node.tier] += sign;
+    if (isLasting(node)) this.lasting[node.tier] += sign;
+  }
+
+  /** Keeps a page that nobody uses; where there are too many that are kept for the same reason, others go. */
+  private keep(node: PrefixNode): void {
+    this.idle.put(node);
+    const all = this.tierPages()[node.tier];
+    for (const reason of REASONS) {
+      const { least, share } = KEPT[reason];
+      const most = Math.max(least, Math.floor(all * share));
+      for (let spare = this.idle.spare(node.tier, reason, most); spare; spare = this.idle.spare(node.tier, reason, most)) this.drop(spare);
+    }
+  }
+
+  /** Nobody uses the page, nor, therefore, any that builds on it: what does on other tiers is nothing without it. */
   private drop(node: PrefixNode): void {
-    if (node.page === undefined || isUsed(node)) return;
+    const pages = [node];
+    if (node.builtElsewhere > 0) for (const other of node.below()) if (other.page !== undefined) pages.push(other);
+    for (const each of pages) this.giveBack(each);
+    for (const each of pages) this.prune(each);
+  }
+
+  private giveBack(node: PrefixNode): void {
+    if (node.page === undefined) return;
     this.give(node.page, node.tier);
+    node.gavePage(this.pageTokens);
+    if (this.isFirst(node)) this.begun -= node.waiting;
     node.page = undefined;
-    node.parent?.resident.delete(node);
-    this.idle[node.tier].delete(node);
+    node.writer = undefined;
+    this.idle.take(node);
   }
 
-  /** Whoever uses a page uses those that it builds on, so nobody uses what builds on this one. */
-  private dropWithRest(node: PrefixNode): void {
-    for (const child of node.resident) this.dropWithRest(child);
-    this.drop(node);
-  }
-
-  private unkeep(node: PrefixNode): void {
-    node.kept--;
-    this.prune(node);
-  }
-
-  /** A node that is neither wanted nor used goes; one that is used stays until it is not, so that no other stands for the same tokens. */
+  /** Nodes that nobody wants go, with those before them that led to nothing else. */
   private prune(node: PrefixNode): void {
-    if (isWanted(node) || isUsed(node)) return;
-    for (const child of node.children.values()) this.dropStub(child);
-    this.drop(node);
-    node.parent?.children.delete(keyOf(node.tier, node.tokens));
-  }
-
-  private dropStub(node: PrefixNode): void {
-    if (this.stubs.delete(node)) this.unkeep(node);
+    let bare = node;
+    while (bare.parent && bare.isBare) {
+      bare.remove();
+      bare = bare.parent;
+    }
   }
 }
 
-function isUsed({ holders, readers }: PrefixNode): boolean {
-  return holders > 0 || readers > 0;
-}
-
-function isWanted({ known, kept }: PrefixNode): boolean {
-  return known > 0 || kept > 0;
-}
-
+/** Somebody else has it in its table, too, or nobody has and somebody copies it. */
 function isCommon({ holders, readers }: PrefixNode): boolean {
   return holders > 1 || (holders === 0 && readers > 0);
 }
 
-function keyOf(tier: SharedTier, tokens: readonly number[]): string {
-  return `${tier} ${tokens.join()}`;
-}
-
-export function nodeOf(parent: PrefixNode | undefined, tier: SharedTier, start: number, tokens: readonly number[]): PrefixNode {
-  return { parent, tier, start, tokens, children: new Map(), resident: new Set(), known: 0, kept: 0, page: undefined, writer: undefined, holders: 0, readers: 0 };
-}
-
-/** Tokens of the node's page that have been computed, or are about to be before whatever is issued next. */
-export function computed(node: PrefixNode | undefined): number {
-  if (node?.page === undefined) return 0;
-  return node.writer ? Math.min(node.tokens.length, Math.max(0, node.writer.next - node.start)) : node.tokens.length;
+function isLasting({ holders, readers }: PrefixNode): boolean {
+  return holders > 1 || readers > 0;
 }

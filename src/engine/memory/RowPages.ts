@@ -1,7 +1,9 @@
 import type { PageList } from './PageList.js';
 import { plus, total, type PageTier } from './pageCounts.js';
-import type { PrefixMatch, PrefixNode, PrefixPath, PrefixTree } from './PrefixTree.js';
-import { heldPages, type PageCounts, type RowLengths } from './rowPlacement.js';
+import type { SharedStretch } from '../schedules/PathChecker.js';
+import type { RowId } from '../schedules/Square.js';
+import { firstPages, heldPages, type PageCounts, type RowLengths } from './rowPlacement.js';
+import { stretchesOf, type PageWriter, type SharedPage } from './SharedPage.js';
 
 /** Where a row goes on from what another one has computed in the middle of a page: its page begins as a copy of that one. */
 export interface PageCopy {
@@ -21,13 +23,29 @@ export interface PageTable {
 }
 
 /** Who counts the holders of pages that several rows have in their tables. */
-export type PrefixPages = Pick<PrefixTree, 'hold' | 'release' | 'read' | 'hasRead' | 'leave'>;
+export interface PrefixPages {
+  /** @param page taken for it, where it had none: the row computes what belongs there */
+  hold(node: SharedPage, page?: number, writer?: PageWriter): void;
+  /** The row has ended. */
+  release(node: SharedPage): void;
+  /** A row will copy the first tokens of the page. */
+  read(node: SharedPage): void;
+  hasRead(node: SharedPage): void;
+}
 
-/** What of a row's prompt rows have in common: its way through the tree, and what of it is there. */
+/** What of a row's prompt rows have in common: its pages, and what of them is there. */
 export interface RowPrefix {
   readonly tree: PrefixPages;
-  readonly path: Pick<PrefixPath, 'tokens' | 'nodes'>;
-  readonly match: Pick<PrefixMatch, 'pages' | 'source' | 'tokens'>;
+  /** Of the prompt, as far as it may be shared. */
+  readonly nodes: readonly SharedPage[];
+  readonly match: {
+    /** Whole pages, from the first. */
+    readonly pages: number;
+    /** The page whose first tokens the row copies. */
+    readonly source: SharedPage | undefined;
+    /** Tokens of both. */
+    readonly tokens: number;
+  };
 }
 
 /** The pages of each tier, of which rows take and to which they give back. */
@@ -38,17 +56,26 @@ export class RowPages implements PageTable {
   readonly entries: number[] = [];
   readonly tail: number;
   readonly copy: PageCopy | undefined;
-  /** Tokens of the prompt that others have computed, from the first. */
+  /** Tokens of the prompt that others have computed, from the first, and who has. */
   readonly sharedTokens: number;
+  readonly shared: readonly SharedStretch[];
   private issued: number;
   private released = false;
+  private readonly writer: { readonly row: RowId; written: number };
   /** The first pages, those of the prompt that are in the tree. */
-  private readonly inTree: PrefixNode[] = [];
+  private readonly inTree: SharedPage[] = [];
+  /** How many of them others have, too, as was last known. */
+  private others = 0;
+  private own: { readonly behind: number; readonly placement: PageCounts };
   /** The page that is copied, until the batch that does it is through. */
-  private source: PrefixNode | undefined;
+  private source: SharedPage | undefined;
 
-  /** Takes what the prompt needs, but for what of it is there. */
+  /**
+   * Takes what the prompt needs, but for what of it is there.
+   * @param row its number in the run
+   */
   constructor(
+    row: RowId,
     readonly lengths: RowLengths,
     readonly placement: PageCounts,
     private readonly pageTokens: number,
@@ -57,13 +84,17 @@ export class RowPages implements PageTable {
     private readonly prefix?: RowPrefix,
   ) {
     const { pages = 0, source, tokens = 0 } = prefix?.match ?? {};
+    this.writer = { row, written: 0 };
+    this.own = { behind: 0, placement };
     this.issued = this.sharedTokens = tokens;
+    const shared = prefix?.nodes.slice(0, pages) ?? [];
+    this.shared = stretchesOf(shared, source, tokens);
     if (prefix && source?.page !== undefined) {
       this.source = source;
       this.copy = { from: source.page, position: tokens };
       prefix.tree.read(source);
     }
-    for (const node of prefix?.path.nodes.slice(0, pages) ?? []) {
+    for (const node of shared) {
       if (node.page === undefined) throw new RangeError('a shared page is not there');
       this.entries.push(node.page);
       this.inTree.push(node);
@@ -78,11 +109,20 @@ export class RowPages implements PageTable {
     return this.issued;
   }
 
-  /** Pages, from the first, that other rows have in their tables, too. */
+  /** Pages, from the first, that other rows have in their tables, too: whoever has one has those before it. */
   get sharedPages(): number {
-    let pages = 0;
-    while ((this.inTree[pages]?.holders ?? 0) > 1) pages++;
-    return pages;
+    const has = (page: number): boolean => (this.inTree[page]?.holders ?? 0) > 1;
+    while (has(this.others)) this.others++;
+    while (this.others > 0 && !has(this.others - 1)) this.others--;
+    return this.others;
+  }
+
+  /** Where its pages are that no other row has. */
+  get ownPlacement(): PageCounts {
+    const { sharedPages, placement, own } = this;
+    if (own.behind === sharedPages) return own.placement;
+    this.own = { behind: sharedPages, placement: plus(placement, firstPages(placement, sharedPages), -1) };
+    return this.own.placement;
   }
 
   /** Pages, from the first, that others may have in their tables, too, now or later. */
@@ -106,6 +146,11 @@ export class RowPages implements PageTable {
   advance(end: number): void {
     this.grow(end);
     this.issued = end;
+  }
+
+  /** Squares for positions up to `end` have been issued in every layer: others may share them. */
+  wrote(end: number): void {
+    this.writer.written = end;
   }
 
   private grow(end: number): void {
@@ -136,17 +181,17 @@ export class RowPages implements PageTable {
       else if (entry !== this.tail) this.lists.memory.give(entry);
     }
     if (this.tail >= 0) this.lists.memory.give(this.tail);
-    for (const node of inTree.toReversed()) prefix?.tree.release(node, this);
-    if (prefix) prefix.tree.leave(prefix.path);
+    // From the last to the first: nothing is given back on which another page builds.
+    for (const node of inTree.toReversed()) prefix?.tree.release(node);
     this.onRelease();
   }
 
   /** A page that is not on disk. One of the prompt's becomes others' to share, unless somebody computes the same already: then what follows is the row's alone, too. */
   private ownPage(index: number, page: number): number {
-    const node = this.prefix?.path.nodes[index];
+    const node = this.prefix?.nodes[index];
     if (node && node.page === undefined && this.inTree.length === index) {
       this.inTree.push(node);
-      this.prefix?.tree.hold(node, page, this);
+      this.prefix?.tree.hold(node, page, this.writer);
     }
     return page;
   }

@@ -5,6 +5,7 @@ import type { IssuedSquare } from '../execution/IssuedSquare.js';
 import type { Schedule } from '../schedules/Schedule.js';
 import type { Peers } from '../stages/Boundary.js';
 import type { OrderedResult } from './ActiveRow.js';
+import type { RowLookAhead } from './rowLookAhead.js';
 
 /** Options of one run: those of its rows, and how the run is composed. */
 export interface RunOptions extends GenerateOptions {
@@ -16,6 +17,8 @@ export interface RunOptions extends GenerateOptions {
   readonly window?: number;
   /** Rows whose prompts begin alike share what is computed of that, and the memory it takes; of rows that are equal one is computed. Nothing of it shows in results. Default true. */
   readonly sharePrefixes?: boolean;
+  /** How far the input is read ahead. */
+  readonly lookAhead?: RowLookAhead;
   /** The engines of the model's other layers, for an engine that has the first ones only: see `Engine.follow`. */
   readonly peers?: Peers;
 }

@@ -1,7 +1,7 @@
 import { checkMembers, type Check } from '../../arguments/checkMembers.js';
 import { checkBoolean, checkFunction, checkSignal } from '../../arguments/checks.js';
 import { found } from '../../arguments/found.js';
-import { oneOf, whole } from '../../arguments/memberChecks.js';
+import { oneOf, size, whole } from '../../arguments/memberChecks.js';
 import { membersOf } from '../../arguments/membersOf.js';
 import { RowError } from '../../errors/RowError.js';
 import { UsageError } from '../../errors/UsageError.js';
@@ -9,6 +9,7 @@ import type { SamplingOptions } from '../../Row.js';
 import { checkPeers } from '../stages/checkPeers.js';
 import type { FollowOptions, RunOptions } from './Generation.js';
 import { checkSampling } from './prepareRow.js';
+import { ROWS_AHEAD, type RowLookAhead } from './rowLookAhead.js';
 
 /** What is a row's in a row is an option's in the options of a run. */
 const sampling: Check = (name, value) => {
@@ -32,6 +33,8 @@ const FOLLOW_CHECKS: Readonly<Record<keyof FollowOptions, Check>> = {
   onTrace: checkFunction,
 };
 
+const LOOK_AHEAD_CHECKS: Readonly<Record<keyof RowLookAhead, Check>> = { rows: whole(ROWS_AHEAD.least, ROWS_AHEAD.most), bytes: size };
+
 const RUN_CHECKS: Readonly<Record<keyof RunOptions, Check>> = {
   ...SAMPLING_CHECKS,
   ...FOLLOW_CHECKS,
@@ -41,6 +44,9 @@ const RUN_CHECKS: Readonly<Record<keyof RunOptions, Check>> = {
   order: oneOf('input', 'completion'),
   schedule: checkSchedule,
   sharePrefixes: checkBoolean,
+  lookAhead: (name, value) => {
+    checkMembers(name, value, LOOK_AHEAD_CHECKS, `${name}.`);
+  },
   reuse: checkStore,
   peers: (_name, value) => {
     checkPeers(value);

@@ -2,15 +2,25 @@ import { ScheduleError } from '../../errors/ScheduleError.js';
 import type { AdmittedRow } from './Schedule.js';
 import { layerBounds, squareTokens, type Grid, type HeadMode, type LayerBounds, type RowId, type RowRange, type Square } from './Square.js';
 
+/** Tokens of a prompt that another row has computed, from where the stretch before ends. */
+export interface SharedStretch {
+  readonly row: RowId;
+  /** Behind its last position. */
+  readonly end: number;
+}
+
 /** A row as it is judged. */
 export interface JudgedRow extends AdmittedRow {
-  /** Tokens of the prompt, from the first, that others have computed: its path begins behind them. Default 0. */
-  readonly sharedTokens?: number;
+  /** Tokens of the prompt, from the first, that others have computed: its path begins behind them. Default: none. */
+  readonly shared?: readonly SharedStretch[];
   /** Nothing is sampled or scored: the row's keys and values are for others. Default false. */
   readonly prefix?: boolean;
 }
 
 interface RowPath {
+  readonly shared: readonly SharedStretch[];
+  /** Its first position of its own. */
+  readonly begin: number;
   readonly promptTokens: number;
   readonly positions: number;
   /** What the head does with the row's tokens, where it is the same for all of them. */
@@ -29,26 +39,39 @@ interface SlotPath {
   noted: number;
   /** Rows that had been released when it entered: as long as there are no more of them, its rows need no second look. */
   readonly releases: number;
+  /** A row of it shares what has not been computed in every layer: each of them is looked at. */
+  readonly shares: boolean;
 }
 
 /**
  * Judges squares one by one, in the order in which they are computed: is each row's left neighbour done (same row, previous layer; same
- * row, previous token), are the hidden states of each slot's batch kept until its next layer is computed, and is nothing computed twice or
- * left out (FlexGen, section 4.1)? Cheap enough to run beside every job.
+ * row, previous token), has what it shares with others been computed in this layer by an earlier batch, are the hidden states of each slot's batch
+ * kept until its next layer is computed, and is nothing computed twice or left out (FlexGen, section 4.1)? Cheap enough to run beside every job.
  */
 export class PathChecker {
   private readonly rows = new Map<RowId, RowPath>();
   private readonly slots: (SlotPath | undefined)[] = [];
   private readonly bounds: LayerBounds;
   private releases = 0;
+  /** The highest number that a row has had. */
+  private latest: RowId = -1;
 
-  constructor(private readonly grid: Grid) {
+  /** @param endedEarly rows that may be left where they are, though they were not released */
+  constructor(
+    private readonly grid: Grid,
+    private readonly endedEarly: ReadonlySet<RowId> = new Set(),
+  ) {
     this.bounds = layerBounds(grid);
   }
 
-  admit({ row, promptTokens, newTokens, sharedTokens = 0, prefix = false }: JudgedRow): void {
+  admit({ row, promptTokens, newTokens, shared = [], prefix = false }: JudgedRow): void {
     if (this.rows.has(row)) throw new ScheduleError('complete', `row ${row} was admitted twice`);
-    this.rows.set(row, { promptTokens, positions: promptTokens + newTokens - 1, mode: prefix ? 'none' : newTokens === 0 ? 'score' : undefined, done: new Int32Array(this.grid.layers).fill(sharedTokens), slot: undefined });
+    const begin = shared.at(-1)?.end ?? 0;
+    this.rows.set(row, {
+      promptTokens, shared, begin, positions: promptTokens + newTokens - 1, mode: prefix ? 'none' : newTokens === 0 ? 'score' : undefined,
+      done: new Int32Array(this.grid.layers).fill(begin), slot: undefined,
+    });
+    this.latest = Math.max(this.latest, row);
   }
 
   /** @throws ScheduleError naming the constraint that the square breaks; nothing of it then counts as done. */
@@ -82,14 +105,12 @@ export class PathChecker {
       path.done[layer - this.bounds.first] = range.firstPosition + range.tokens;
       path.slot = slot;
     }
-    this.slots[slot] = { square, noted: layer, releases: this.releases };
+    this.slots[slot] = { square, noted: layer, releases: this.releases, shares: square.rows.some((range) => this.lacking(range) !== undefined) };
   }
 
   /** Positions of the row that have not passed every layer yet; 0 when its path is complete. */
   missing(row: RowId): number {
-    const path = this.rows.get(row);
-    const slot = path?.slot === undefined ? undefined : this.slots[path.slot];
-    if (slot) this.note(slot);
+    const path = this.noted(row);
     return path ? path.positions - Math.min(...path.done) : 0;
   }
 
@@ -99,8 +120,8 @@ export class PathChecker {
   }
 
   /** Whether a square is its batch's next layer, which is nearly always so: the first layer's square has been judged for all of them. */
-  private goesOn({ square: before, releases }: SlotPath, { pass, layer, rows }: Square): boolean {
-    return rows === before.rows && pass === before.pass && layer === before.layer + 1 && layer <= this.bounds.last && releases === this.releases;
+  private goesOn({ square: before, releases, shares }: SlotPath, { pass, layer, rows }: Square): boolean {
+    return rows === before.rows && pass === before.pass && layer === before.layer + 1 && layer <= this.bounds.last && releases === this.releases && !shares;
   }
 
   /** Brings the paths of a slot's rows up to date with its last square. */
@@ -109,6 +130,29 @@ export class PathChecker {
     if (slot.noted === layer) return;
     for (const { row, firstPosition, tokens } of rows) this.rows.get(row)?.done.fill(firstPosition + tokens, slot.noted + 1 - this.bounds.first, layer + 1 - this.bounds.first);
     slot.noted = layer;
+  }
+
+  /** A row's path, up to date. */
+  private noted(row: RowId): RowPath | undefined {
+    const path = this.rows.get(row);
+    const slot = path?.slot === undefined ? undefined : this.slots[path.slot];
+    if (slot) this.note(slot);
+    return path;
+  }
+
+  /** Of what a row shares whose first square this is, the first stretch that has not been computed in a layer of the grid, or in any. */
+  private lacking({ row, firstPosition }: RowRange, index?: number): SharedStretch | undefined {
+    const path = this.rows.get(row);
+    return firstPosition === path?.begin ? path.shared.find((stretch) => this.reached(stretch.row, index) < stretch.end) : undefined;
+  }
+
+  /** Up to where a row has computed a layer itself, or all of them; what it shares is its own from its first square on. */
+  private reached(row: RowId, index?: number): number {
+    const path = this.noted(row);
+    // Rows that are over have computed what others keep of them.
+    if (!path) return this.releases > 0 && row >= 0 && row <= this.latest ? Infinity : 0;
+    const done = index === undefined ? Math.min(...path.done) : (path.done[index] ?? 0);
+    return done > path.begin ? done : 0;
   }
 
   /** A slot holds the hidden states of one batch: they go from layer to layer, and no other batch may enter before they have left the last. */
@@ -123,7 +167,7 @@ export class PathChecker {
     }
     if (!before) return;
     if (pass <= before.pass) throw new ScheduleError('complete', `${where()}: the slot has come to pass ${before.pass} already`);
-    if (before.layer < this.bounds.last && before.rows.some(({ row }) => this.rows.has(row))) {
+    if (before.layer < this.bounds.last && before.rows.some(({ row }) => this.rows.has(row) && !this.endedEarly.has(row))) {
       throw new ScheduleError('lifetime', `${where()}: overwrites hidden states of pass ${before.pass} that layer ${before.layer + 1} has not been computed from`);
     }
   }
@@ -142,6 +186,8 @@ export class PathChecker {
     const doneHere = path.done[index] ?? 0;
     if (firstPosition < doneHere) throw new ScheduleError('complete', `${where()}: computed a second time`);
     if (firstPosition > doneHere) throw new ScheduleError('left-neighbour', `${where()}: position ${doneHere} of this layer has not been computed`);
+    const lacking = this.lacking(range, index);
+    if (lacking) throw new ScheduleError('left-neighbour', `${where()}: shares positions up to ${lacking.end - 1} of row ${lacking.row}, which has computed ${this.reached(lacking.row, index)} in this layer`);
     if (end > path.positions) throw new ScheduleError('complete', `${where()}: the row has ${path.positions} positions`);
     if (index > 0 && (path.done[index - 1] ?? 0) < end) {
       throw new ScheduleError('left-neighbour', `${where()}: layer ${layer - 1} has been computed up to position ${path.done[index - 1] ?? 0} only`);

@@ -10,11 +10,26 @@ export interface TracedPath {
   readonly usage: TierUsage[];
 }
 
+/** The rows of a run, as its trace names them: `validatePath` judges by these. Those that others had computed the beginnings of come with who had. */
+export function rowsOfTrace(events: Iterable<TraceEvent>): JudgedRow[] {
+  const rows: JudgedRow[] = [];
+  for (const { name, ph, args } of events) {
+    if (ph !== 'i' || name !== 'admit') continue;
+    const { row, promptTokens, newTokens, prefix, shared } = args;
+    const stretches = Array.isArray(shared) ? shared.map((stretch: unknown) => (Array.isArray(stretch) ? stretch.map(Number) : [])) : [];
+    rows.push({
+      row: Number(row), promptTokens: Number(promptTokens), newTokens: Number(newTokens), prefix: prefix === true,
+      shared: stretches.map(([source = NaN, end = NaN]) => ({ row: source, end })),
+    });
+  }
+  return rows;
+}
+
 /**
  * Reads a trace, as `onTrace` gives it and `--trace` writes it, so that `validatePath` can judge it.
  *
  * @param events of one run
- * @param rows the rows of the run, in order of admission: a trace does not say how long their prompts are
+ * @param rows the rows of the run, such as `rowsOfTrace` finds them
  */
 export function recordsOfTrace(events: Iterable<TraceEvent>, rows: readonly JudgedRow[]): TracedPath {
   const byId = new Map(rows.map((row) => [row.row, row]));

@@ -2,15 +2,15 @@ import { ScheduleError } from '../../errors/ScheduleError.js';
 import { checkCapacity } from './checkCapacity.js';
 import { checkComputeParts } from './checkComputeParts.js';
 import { checkMoves } from './checkMoves.js';
-import { PathChecker, type JudgedRow } from './PathChecker.js';
+import { PathChecker, type JudgedRow, type SharedStretch } from './PathChecker.js';
 import { isMove, PathMoves } from './PathMoves.js';
 import { keyOf, whereIs, type ComputeSpan, type PathRecord } from './PathRecord.js';
 import type { PathRules } from './PathRules.js';
-import { layerBounds, type Grid, type RowId } from './Square.js';
+import { layerBounds, type Grid, type RowId, type RowRange, type Square } from './Square.js';
 
 /**
- * Judges a whole path from its records: every row's square is computed only after its left neighbours have ended, with all of its inputs
- * there; activations live until the right neighbour is computed, a row's cache until the row ends; no tier exceeds its capacity; and every
+ * Judges a whole path from its records: every row's square is computed only after its left neighbours have ended, and what it shares with
+ * other rows, with all of its inputs there; activations live until the right neighbour is computed, a row's cache until the row ends; no tier exceeds its capacity; and every
  * row passes every layer at every position once (FlexGen, section 4.1).
  *
  * @param grid the shape of the run
@@ -56,12 +56,16 @@ function spansOf(records: readonly PathRecord[], moves: PathMoves): ComputeSpan[
 }
 
 function checkOrder(grid: Grid, rows: readonly JudgedRow[], spans: readonly ComputeSpan[], endedEarly: ReadonlySet<RowId>): void {
-  const checker = new PathChecker(grid);
+  const checker = new PathChecker(grid, endedEarly);
   for (const row of rows) checker.admit(row);
   const ends = new Map<string, number>();
+  const sharers = new Map(rows.filter(({ shared = [] }) => shared.length > 0).map((row) => [row.row, row.shared ?? []]));
+  const sources = new Sources(sharers);
   const bounds = layerBounds(grid);
   for (const { square, start, end } of spans) {
     for (const { row, firstPosition } of square.rows) {
+      const shared = sharers.get(row);
+      if (shared && firstPosition === shared.at(-1)?.end) sources.check(shared, square, row, start);
       // Left in layers, and left in tokens: the same row's last square of this layer, and of the last layer for a sampled token.
       const before = [`${row} ${square.layer - 1}`, `${row} ${square.layer}`, ...(square.layer === bounds.first && firstPosition > 0 ? [`${row} ${bounds.last}`] : [])];
       for (const key of before) {
@@ -69,11 +73,40 @@ function checkOrder(grid: Grid, rows: readonly JudgedRow[], spans: readonly Comp
       }
     }
     checker.accept(square);
-    for (const { row } of square.rows) ends.set(`${row} ${square.layer}`, end);
+    for (const range of square.rows) {
+      ends.set(`${range.row} ${square.layer}`, end);
+      sources.computed(range, square.layer, end);
+    }
   }
   for (const { row } of rows) {
     const missing = checker.missing(row);
     if (missing > 0 && !endedEarly.has(row)) throw new ScheduleError('complete', `row ${row} lacks ${missing} positions`);
+  }
+}
+
+/** When rows had computed what others share of them. */
+class Sources {
+  private readonly rows: ReadonlySet<RowId>;
+  private readonly computedAt = new Map<string, { readonly position: number; readonly end: number }[]>();
+
+  constructor(sharers: ReadonlyMap<RowId, readonly SharedStretch[]>) {
+    this.rows = new Set([...sharers.values()].flatMap((shared) => shared.map(({ row }) => row)));
+  }
+
+  computed({ row, firstPosition, tokens }: RowRange, layer: number, end: number): void {
+    if (!this.rows.has(row)) return;
+    const key = `${row} ${layer}`;
+    const all = this.computedAt.get(key) ?? [];
+    all.push({ position: firstPosition + tokens, end });
+    this.computedAt.set(key, all);
+  }
+
+  /** @throws ScheduleError where the layer of what a row shares was under way when it began */
+  check(shared: readonly SharedStretch[], square: Square, row: RowId, start: number): void {
+    for (const { row: source, end: position } of shared) {
+      const computed = this.computedAt.get(`${source} ${square.layer}`)?.find((each) => each.position >= position);
+      if (computed && computed.end > start) throw new ScheduleError('left-neighbour', `${whereIs(square)}: row ${row} starts before row ${source} has computed what they share`);
+    }
   }
 }
 

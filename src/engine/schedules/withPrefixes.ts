@@ -12,12 +12,12 @@ export interface RowBegin {
  * A schedule counts a row's positions from the first that has to be computed, so that none need know of prefixes: here they become the row's own. Squares of one batch
  * share one array of ranges, as before. Pure.
  */
-export function* withPrefixes(squares: Iterable<Square>, begins: ReadonlyMap<RowId, RowBegin>): Generator<Square, void, undefined> {
+export function* withPrefixes(squares: Iterable<Square>, beginOf: (row: RowId) => RowBegin | undefined): Generator<Square, void, undefined> {
   const known = new Map<readonly RowRange[], readonly RowRange[]>();
   for (const square of squares) {
     let rows = known.get(square.rows);
     if (!rows) {
-      rows = square.rows.some(({ row }) => begins.has(row)) ? square.rows.map((range) => begunAt(range, begins.get(range.row))) : square.rows;
+      rows = square.rows.some(({ row }) => beginOf(row)) ? square.rows.map((range) => begunAt(range, beginOf(range.row))) : square.rows;
       known.set(square.rows, rows);
     }
     yield rows === square.rows ? square : { ...square, rows };

@@ -36,10 +36,10 @@ describe('RowFeed', () => {
     let pulled = 0;
     const source = (async function* () { for (;;) yield { ...row(0), sequence: { ...row(0).sequence, tokens: Array.from({ length: 10 }, () => pulled) } } as RunRow<number>; })();
     const counted = (async function* () { for await (const each of source) { pulled++; yield each; } })();
-    const feed = new RowFeed(counted, 100, 200);
+    const feed = new RowFeed(counted, 100, 5000);
     feed.start();
     await settle();
-    // 80 bytes each: the third is pulled while there is room, the fourth is not.
+    // 80 bytes of tokens each, and 2 KiB for what else is kept of a row: the third is pulled while there is room, the fourth is not.
     expect(pulled).toBe(3);
     take(feed);
     await settle();

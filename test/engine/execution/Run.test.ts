@@ -1,6 +1,4 @@
 import { describe, expect, test } from '@jest/globals';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { lastValueFrom, tap, toArray } from 'rxjs';
 import type { Device, DeviceRow } from '../../../src/engine/execution/Device.js';
@@ -18,6 +16,7 @@ import { finishedRows } from '../../../src/operators/finishedRows.js';
 import { squares } from '../../../src/operators/squares.js';
 import type { RunStats } from '../../../src/RunStats.js';
 import { inTime } from '../../support/judgedRun.js';
+import { liveHeapBytes } from '../../support/liveHeapBytes.js';
 import { overriding } from '../../support/overriding.js';
 import { simulatedRun, type SimulatedResult, type SimulatedRun, type SimulatedSetup } from '../../support/simulatedRun.js';
 
@@ -53,13 +52,6 @@ const setup: fc.Arbitrary<SimulatedSetup> = fc.record({
     duration: fc.func(fc.nat(5)).map((draw) => (task: { name: string; layer: number; bytes: number }) => draw(task.name, task.layer, task.bytes)),
   }),
 });
-
-/** What is really held: the heap after a collection. */
-function liveHeapBytes(): number {
-  setFlagsFromString('--expose-gc');
-  (runInNewContext('gc') as () => void)();
-  return process.memoryUsage().heapUsed;
-}
 
 describe('a run on the simulated device', () => {
   test('completes rows of unequal lengths', async () => {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { RunRecorder } from '../../../src/engine/execution/RunRecorder.js';
 import type { Task, TaskEvent } from '../../../src/engine/execution/Task.js';
+import { rowsOfTrace } from '../../../src/engine/schedules/recordsOfTrace.js';
 import type { TraceEvent } from '../../../src/RunStats.js';
 
 const rows = [{ row: 0, firstPosition: 0, tokens: 3, head: 'sample' as const }, { row: 1, firstPosition: 7, tokens: 1, head: 'sample' as const }];
@@ -16,7 +17,7 @@ describe('RunRecorder', () => {
     recorder.completed(done({ name: 'load_weight', queue: 'disk-read', from: 'disk', to: 'cpu', bytes: 30 }, 2, 4));
     recorder.completed(done({ name: 'store_cache', queue: 'disk-write', from: 'cpu', to: 'disk', bytes: 5 }, 2, 4));
     recorder.completed(done({}, 5, 9, new Error('failed: does not count')));
-    recorder.prompt(3);
+    recorder.admitted({ row: 0, promptTokens: 3, newTokens: 1 }, 3);
     recorder.token();
     recorder.row(false);
     recorder.row(true);
@@ -41,6 +42,33 @@ describe('RunRecorder', () => {
     expect(events.filter(({ ph }) => ph === 'X')[0]).toEqual({ name: 'compute', ph: 'X', ts: 1e6, dur: 5e5, pid: 1, tid: 1, args });
     expect(events.filter(({ ph }) => ph === 'C').map((event) => event.args)).toEqual([{ used: 1 }, { used: 7 }]);
     expect(events.filter(({ ph }) => ph === 'M').map((event) => event.args.name)).toContain('cpu-compute');
+  });
+
+  test('what is computed for rows to come counts against those that share it, and is nobody\'s debt', () => {
+    const recorder = new RunRecorder({ model: 'm', policy: {}, loadSeconds: 0, memory: () => ({}) });
+    const saved: number[] = [];
+    const admitted = (...[row, tokens]: Parameters<RunRecorder['admitted']>): void => {
+      recorder.admitted(row, tokens);
+      saved.push(recorder.progress().sharing.promptTokensSaved);
+    };
+    admitted({ row: 0, promptTokens: 101, newTokens: 0, prefix: true }, 100);
+    for (const row of [1, 2, 3]) admitted({ row, promptTokens: 110, newTokens: 2, shared: [{ row: 0, end: 100 }] }, 10);
+    // Where the run ends before anybody shares it, nothing was saved; and what was saved before still is.
+    admitted({ row: 4, promptTokens: 501, newTokens: 0, prefix: true }, 500);
+    expect(saved).toEqual([0, 0, 100, 200, 200]);
+    expect(recorder.stats().tokens.prompt).toBe(330);
+  });
+
+  test('traces who was admitted, so that a trace says by what rows it is to be judged', () => {
+    const events: TraceEvent[] = [];
+    const recorder = new RunRecorder({ model: 'm', policy: {}, loadSeconds: 0, memory: () => ({}), onTrace: (event) => events.push(event) });
+    const rows = [
+      { row: 0, promptTokens: 33, newTokens: 0, prefix: true, shared: [] },
+      { row: 1, promptTokens: 40, newTokens: 7, prefix: false, shared: [{ row: 0, end: 32 }] },
+      { row: 2, promptTokens: 4, newTokens: 0, prefix: false, shared: [] },
+    ];
+    for (const row of rows) recorder.admitted(row, 1);
+    expect(rowsOfTrace(JSON.parse(JSON.stringify(events)) as TraceEvent[])).toEqual(rows);
   });
 
   test('keeps what a callback throws first, goes on counting, and calls the others', () => {

@@ -23,10 +23,13 @@ function following(pages = 20): { readonly pool: PagePool; readonly run: RunPage
 /** A row with a prompt of so many tokens, computed up to `next`. */
 function open({ run, followed }: ReturnType<typeof following>, promptTokens: number, sharing: SharedPrefix, next = promptTokens): OpenRow {
   const prefix = followed.prefixOf(sharing, Array.from({ length: promptTokens }, (_, i) => i));
-  const pages = run.take({ promptTokens, positions: promptTokens + 3 }, prefix);
+  const pages = run.take(0, { promptTokens, positions: promptTokens + 3 }, prefix);
   if (!pages) throw new Error('no room');
   followed.opened(prefix);
-  if (next > 0) pages.advance(next);
+  if (next > 0) {
+    pages.advance(next);
+    pages.wrote(next);
+  }
   return { pages, prefix };
 }
 
@@ -87,7 +90,7 @@ describe('FollowedPages', () => {
     const there = following(4);
     open(there, 8, { pages: [], own: [0, 1] });
     const prompt = Array.from({ length: 13 }, (_, i) => i);
-    const take = (sharing: SharedPrefix) => there.run.take({ promptTokens: 13, positions: 16 }, there.followed.prefixOf(sharing, prompt));
+    const take = (sharing: SharedPrefix) => there.run.take(0, { promptTokens: 13, positions: 16 }, there.followed.prefixOf(sharing, prompt));
     expect(take({ pages: [0], own: [2] })).toBeUndefined();
     expect(there.pool.used.memory).toBe(2);
     expect(take({ pages: [0, 1], own: [2] })?.entries).toHaveLength(4);

@@ -11,10 +11,11 @@ test('pages that rows share get a number each, which does not come again with th
   const run = pool.openRun(undefined, true, (page) => freed.push(numbers.free(page)));
   const open = (tokens: readonly number[]) => {
     const lengths = { promptTokens: tokens.length, positions: tokens.length };
-    const pages = run.admission(1).admit(lengths, run.expect(lengths, tokens));
+    const pages = run.admission(1).admit(0, lengths, run.expect(lengths, tokens));
     if (!pages) throw new Error('no room');
     const sharing = numbers.sharedBy(pages);
     pages.advance(tokens.length);
+    pages.wrote(tokens.length);
     return { pages, sharing };
   };
   const first = open(prompt(1, 2, 3, 4));
@@ -31,7 +32,7 @@ test('pages that rows share get a number each, which does not come again with th
 });
 
 test('a row that shares nothing has nothing to tell', () => {
-  const pages = new PagePool(2, 2).openRun().take({ promptTokens: 3, positions: 4 });
+  const pages = new PagePool(2, 2).openRun().take(0, { promptTokens: 3, positions: 4 });
   if (!pages) throw new Error('no room');
   expect(new PageNumbers(2).sharedBy(pages)).toBeUndefined();
 });

@@ -38,7 +38,7 @@ describe('PagePool', () => {
           run.advance();
           const admission = run.admission(rowsPerSlot - live.length);
           while (live.length < rowsPerSlot && queue[0]) {
-            const pages = admission.admit(queue[0]);
+            const pages = admission.admit(0, queue[0]);
             if (!pages) break;
             live.push({ pages, next: 0, decoded: 0, endsAfter: queue[0].endsAfter });
             queue.shift();
@@ -105,7 +105,7 @@ describe('PagePool', () => {
         run.advance();
         const admission = run.admission(128 - live.length);
         while (!blocks || live.length < 40) {
-          const pages = blocks && live.some(({ next }) => next > 0) ? undefined : admission.admit(lengths(prompt, decoded + 1));
+          const pages = blocks && live.some(({ next }) => next > 0) ? undefined : admission.admit(0, lengths(prompt, decoded + 1));
           if (!pages) break;
           live.push({ pages, next: 0 });
         }
@@ -132,16 +132,16 @@ describe('PagePool', () => {
   test('several runs count every row in full', () => {
     const pool = new PagePool(10, 4);
     const [first, second] = [pool.openRun({ rowsPerSlot: 8, tokensPerSquare: 64, staggered: true }), pool.openRun({ rowsPerSlot: 8, tokensPerSquare: 64, staggered: true })];
-    expect(first.admission(9).admit(lengths(4, 17))).toBeDefined();
-    expect(second.admission(9).admit(lengths(4, 17))).toBeDefined();
+    expect(first.admission(9).admit(0, lengths(4, 17))).toBeDefined();
+    expect(second.admission(9).admit(0, lengths(4, 17))).toBeDefined();
     expect(pool.used.memory).toBe(2);
-    expect(second.admission(9).admit(lengths(4, 1))).toBeUndefined();
+    expect(second.admission(9).admit(0, lengths(4, 1))).toBeUndefined();
   });
 
   test('says when something came free: a row, or a run', () => {
     const pool = new PagePool(2, 4);
     const run = pool.openRun();
-    const pages = run.admission(9).admit(lengths(8, 1));
+    const pages = run.admission(9).admit(0, lengths(8, 1));
     let released = 0;
     pool.released$.subscribe(() => released++);
     pages?.release();
@@ -153,27 +153,27 @@ describe('PagePool', () => {
 
   test('takes freed pages again before it touches new ones', () => {
     const run = new PagePool(100, 4).openRun();
-    const first = run.admission(9).admit(lengths(12, 1));
+    const first = run.admission(9).admit(0, lengths(12, 1));
     first?.release();
-    expect(run.admission(9).admit(lengths(12, 1))?.entries).toEqual(first?.entries);
+    expect(run.admission(9).admit(0, lengths(12, 1))?.entries).toEqual(first?.entries);
   });
 
   test('the first pages and the last one are in memory, those between on disk', () => {
     const pool = new PagePool(100, 4, { pages: 100, share: 0.5, mostPerRow: 9 });
-    const pages = pool.openRun().admission(9).admit(lengths(24, 1));
+    const pages = pool.openRun().admission(9).admit(0, lengths(24, 1));
     expect(pages?.tail).toBe(0);
     expect(pages?.entries).toEqual([1, 2, -1, -2, -3, 0]);
   });
 
   test('before those are pages of the GPU, numbered behind those of memory', () => {
     const pool = new PagePool(100, 4, { pages: 100, share: 0.5, mostPerRow: 9 }, { pages: 10, share: 0.25 });
-    const pages = pool.openRun().admission(9).admit(lengths(32, 1));
+    const pages = pool.openRun().admission(9).admit(0, lengths(32, 1));
     expect(pages?.entries).toEqual([100, 101, 1, -1, -2, -3, -4, 0]);
     expect(pool.used).toEqual({ gpu: 2, memory: 2, disk: 4 });
     pages?.release();
     expect(pool.used).toEqual(NO_PAGES);
     const all = new PagePool(0, 4, undefined, { pages: 3, share: 1 });
-    expect(all.openRun().admission(9).admit(lengths(9, 1))?.entries).toEqual([0, 1, 2]);
+    expect(all.openRun().admission(9).admit(0, lengths(9, 1))?.entries).toEqual([0, 1, 2]);
     expect(all.longestRow).toBe(12);
   });
 
@@ -198,7 +198,7 @@ describe('PagePool', () => {
     fc.assert(
       fc.property(pools, (setup) => {
         const pool = poolOf(setup);
-        const admits = (positions: number): boolean => pool.openRun().admission(9).admit({ promptTokens: 1, positions }) !== undefined;
+        const admits = (positions: number): boolean => pool.openRun().admission(9).admit(0, { promptTokens: 1, positions }) !== undefined;
         if (pool.longestRow > 0) expect(admits(pool.longestRow)).toBe(true);
         expect(admits(pool.longestRow + 1)).toBe(false);
       }),

@@ -1,74 +1,21 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { lastValueFrom, toArray } from 'rxjs';
-import { PagePool } from '../../../src/engine/memory/PagePool.js';
-import { defaultPipeline } from '../../../src/operators/defaultPipeline.js';
-import { finishedRows } from '../../../src/operators/finishedRows.js';
-import { squares } from '../../../src/operators/squares.js';
 import type { Schedule } from '../../../src/engine/schedules/Schedule.js';
+import type { Square } from '../../../src/engine/schedules/Square.js';
 import { diagonalBlock } from '../../../src/engine/schedules/diagonalBlock.js';
 import { rowByRow } from '../../../src/engine/schedules/rowByRow.js';
 import { zigZagBlock } from '../../../src/engine/schedules/zigZagBlock.js';
-import type { RunStats } from '../../../src/RunStats.js';
 import { schedules } from '../../support/arbitraryRuns.js';
-import { watchContents, type CacheContents } from '../../support/cacheContents.js';
-import { inTime, judgeResults, late } from '../../support/judgedRun.js';
+import { inTime, judgeResults } from '../../support/judgedRun.js';
+import { layerwiseSchedule } from '../../support/layerwiseSchedule.js';
 import { randomSchedule } from '../../support/randomSchedule.js';
 import { treesOfRows } from '../../support/treesOfRows.js';
-import { simulatedRun, type SimulatedResult, type SimulatedRow } from '../../support/simulatedRun.js';
+import { computed, LAYERS, openSharing, playSharing, type SharingSetup } from '../../support/sharingRun.js';
+import type { SimulatedResult, SimulatedRow } from '../../support/simulatedRun.js';
 
-interface Setup {
-  readonly rows: readonly SimulatedRow[];
-  readonly schedule: Schedule;
-  readonly pageTokens: number;
-  readonly pages: number;
-  readonly slots: number;
-  readonly rowsPerSlot: number;
-  readonly tokensPerSquare: number;
-  readonly window: number;
-  readonly ahead: number;
-  readonly pauses?: readonly number[];
-  readonly sharePrefixes?: boolean;
-}
-
-const LAYERS = 2;
-
-function openRun({ rows, pageTokens, pages, pauses, sharePrefixes = true, ...given }: Setup, fail?: () => string | undefined) {
-  const { schedule, slots, rowsPerSlot, tokensPerSquare, window, ahead } = given;
-  const pool = new PagePool(pages, pageTokens);
-  let contents: CacheContents | undefined;
-  let stats: RunStats | undefined;
-  const simulated = simulatedRun({
-    grid: { layers: LAYERS, slots, rowsPerSlot, tokensPerSquare }, rows: pauses ? late(rows, pauses) : rows, schedule, pool, pageTokens, window, ahead, sharePrefixes,
-    ...(fail && { simulation: { fail } }),
-    wrapDevice: (device) => {
-      const watched = watchContents(device, pageTokens);
-      contents = watched.contents;
-      return watched.device;
-    },
-    onStats: (final) => { stats = final; },
-  });
-  const results$ = squares(simulated.run).pipe(defaultPipeline(simulated.run), finishedRows(simulated.run));
-  return { ...simulated, results$, contents: (): CacheContents => contents ?? { rows: new Map(), wrong: [] }, saved: () => stats?.sharing.promptTokensSaved };
-}
-
-async function play(setup: Setup) {
-  const opened = openRun(setup);
-  const results = await inTime(lastValueFrom(opened.results$.pipe(toArray())));
-  await inTime(opened.run.drained);
-  judgeResults(setup.rows, results);
-  expect(results).toHaveLength(setup.rows.length);
-  expect(opened.contents().wrong).toEqual([]);
-  expect(opened.pool.used).toEqual({ gpu: 0, memory: 0, disk: 0 });
-  return opened;
-}
-
-/** Positions of the model's first layer that were computed. */
-const computed = ({ rows }: CacheContents): number => [...rows.values()].reduce((sum, row) => sum + (row.computed.get(0) ?? 0), 0);
-
-const setups: fc.Arbitrary<Setup> = fc.record({
+const setups: fc.Arbitrary<SharingSetup> = fc.record({
   rows: treesOfRows,
-  schedule: schedules,
+  schedule: fc.oneof({ weight: 4, arbitrary: schedules }, { weight: 1, arbitrary: fc.nat().map(layerwiseSchedule) }),
   pageTokens: fc.integer({ min: 1, max: 6 }),
   morePages: fc.nat(30),
   slots: fc.integer({ min: 1, max: 3 }),
@@ -85,14 +32,14 @@ const setups: fc.Arbitrary<Setup> = fc.record({
 
 describe('rows that share prefixes', () => {
   test('whatever they share, in any order, memory and schedule: each sees its own tokens, and all pages come back', async () => {
-    await fc.assert(fc.asyncProperty(setups, async (setup) => { await play(setup); }), { numRuns: 500 });
+    await fc.assert(fc.asyncProperty(setups, async (setup) => { await playSharing(setup); }), { numRuns: 500 });
   }, 120_000);
 
   test('wherever a task fails or somebody unsubscribes, all pages come back', async () => {
     await fc.assert(
       fc.asyncProperty(setups, fc.nat(200), fc.boolean(), async (setup, after, fails) => {
         let submitted = 0;
-        const opened = openRun(setup, fails ? () => (++submitted > after ? 'it broke' : undefined) : undefined);
+        const opened = openSharing(setup, fails ? () => (++submitted > after ? 'it broke' : undefined) : undefined);
         const results: SimulatedResult[] = [];
         await inTime(new Promise<void>((resolve) => {
           const subscription = opened.results$.subscribe({ next: (result) => results.push(result), error: () => { resolve(); }, complete: resolve });
@@ -108,7 +55,7 @@ describe('rows that share prefixes', () => {
         await inTime(opened.run.drained);
         judgeResults(setup.rows, results);
         expect(opened.contents().wrong).toEqual([]);
-        expect(opened.pool.used).toEqual({ gpu: 0, memory: 0, disk: 0 });
+        opened.nothingLeft();
       }),
       { numRuns: 200 },
     );
@@ -120,7 +67,7 @@ describe('rows that share prefixes', () => {
     Array.from({ length: count }, (_, row) => ({ promptTokens: 101 + own, newTokens: 3, prompt: [...shared, ...Array.from({ length: own }, (_, i) => 1000 + 50 * row + i)] }));
 
   test.each([diagonalBlock(), zigZagBlock(), rowByRow()])('$name: what all rows begin with is computed once, to the token', async (schedule) => {
-    const { contents, saved } = await play({ ...plenty, schedule, rows: rowsOf(40, 6) });
+    const { contents, saved } = await playSharing({ ...plenty, schedule, rows: rowsOf(40, 6) });
     expect(computed(contents())).toBe(101 + 40 * (6 + 2));
     expect(saved()).toBe(39 * 101);
   });
@@ -131,29 +78,29 @@ describe('rows that share prefixes', () => {
       const prompt = [...Array.from({ length: 37 }, (_, t) => 100 * system + t), ...Array.from({ length: 30 }, (_, t) => 1000 + 100 * document + t), ...Array.from({ length: 5 }, (_, t) => 10_000 + 10 * question + t)];
       return { promptTokens: prompt.length, newTokens: 2, prompt };
     });
-    const { contents } = await play({ ...plenty, schedule: diagonalBlock(), rows });
+    const { contents } = await playSharing({ ...plenty, schedule: diagonalBlock(), rows });
     expect(computed(contents())).toBe(2 * 37 + 8 * 30 + 64 * (5 + 1));
   });
 
   test('equal prompts compute all but their last token once', async () => {
     const rows = Array.from({ length: 20 }, () => ({ promptTokens: 101, newTokens: 1, prompt: shared }));
-    const { contents } = await play({ ...plenty, schedule: diagonalBlock(), rows });
+    const { contents } = await playSharing({ ...plenty, schedule: diagonalBlock(), rows });
     expect(computed(contents())).toBe(100 + 20);
   });
 
   test('rows that come one by one share what those before them have computed, also when none of these is left', async () => {
-    const { contents } = await play({ ...plenty, schedule: diagonalBlock(), rows: rowsOf(6, 6), pauses: [400] });
+    const { contents } = await playSharing({ ...plenty, schedule: diagonalBlock(), rows: rowsOf(6, 6), pauses: [400] });
     expect(computed(contents())).toBe(101 + 6 * (6 + 2));
   });
 
   test('little in common is not waited for', async () => {
     const rows = Array.from({ length: 8 }, (_, row) => ({ promptTokens: 12, newTokens: 2, prompt: [1, 2, 3, 4, 5, ...Array.from({ length: 7 }, (_, i) => 100 * row + i)] }));
-    const { contents } = await play({ ...plenty, schedule: diagonalBlock(), rows });
+    const { contents } = await playSharing({ ...plenty, schedule: diagonalBlock(), rows });
     expect(contents().rows.size).toBe(8);
   });
 
   test('it holds memory once: so many rows fit as have room beside one copy', async () => {
-    const opened = await play({ ...plenty, pages: 26 + 16 * 3, schedule: diagonalBlock(), rows: rowsOf(40, 6) });
+    const opened = await playSharing({ ...plenty, pages: 26 + 16 * 3, schedule: diagonalBlock(), rows: rowsOf(40, 6) });
     expect(opened.pool.peakUsed.memory).toBeLessThanOrEqual(26 + 16 * 3);
     expect(computed(opened.contents())).toBe(101 + 40 * (6 + 2));
   });
@@ -161,11 +108,30 @@ describe('rows that share prefixes', () => {
   test('a page that is being copied when nobody is known any more who begins so is found again by who comes then', async () => {
     // Pages of two tokens: row 3 copies one token of row 0's first page, while rows 1 and 2 end; row 4 begins with all of that page.
     const rows = [[0, 1, 2, 3, 10], [1000, 10, 11, 12, 13, 14], [10], [0, 10], [0, 1, 10]].map((prompt) => ({ prompt, promptTokens: prompt.length, newTokens: 1 }));
-    for (let seed = 0; seed < 40; seed++) await play({ rows, schedule: randomSchedule(seed), pageTokens: 2, slots: 2, rowsPerSlot: 2, tokensPerSquare: 4, window: 2, ahead: 2, pauses: [4, 3, 25, 25], pages: 6 });
+    for (let seed = 0; seed < 40; seed++) await playSharing({ rows, schedule: randomSchedule(seed), pageTokens: 2, slots: 2, rowsPerSlot: 2, tokensPerSquare: 4, window: 2, ahead: 2, pauses: [4, 3, 25, 25], pages: 6 });
+  });
+
+  test('a page is not to be had before its batch has been issued in every layer, whatever a schedule leaves for later', async () => {
+    // The first layer of the first row; then all of the second row, which begins alike; then what is left of the first.
+    const lazy: Schedule<readonly Square[] | undefined> = {
+      name: 'lazy',
+      start: () => undefined,
+      free: (left) => (left?.length === 0 ? 0 : 1),
+      next: (left, { admitted: [row] }) => {
+        if (!row) return { state: [], squares: left ?? [] };
+        const slot = left ? 1 : 0;
+        const rows = [{ row: row.row, firstPosition: 0, tokens: row.promptTokens, head: 'sample' as const }];
+        const squares = Array.from({ length: LAYERS }, (_, layer): Square => ({ pass: slot, layer, slot, rows }));
+        return left ? { state: [], squares: [...squares, ...left] } : { state: squares.slice(1), squares: squares.slice(0, 1) };
+      },
+    };
+    const rows = [7, 9].map((last) => ({ prompt: [...shared.slice(0, 96), last], promptTokens: 97, newTokens: 1 }));
+    const { contents, saved } = await playSharing({ ...plenty, rowsPerSlot: 1, schedule: lazy, rows });
+    expect([saved(), computed(contents())]).toEqual([0, 2 * 97]);
   });
 
   test('without sharing nothing is shared', async () => {
-    const { contents, saved } = await play({ ...plenty, sharePrefixes: false, schedule: diagonalBlock(), rows: rowsOf(10, 6) });
+    const { contents, saved } = await playSharing({ ...plenty, sharePrefixes: false, schedule: diagonalBlock(), rows: rowsOf(10, 6) });
     expect(computed(contents())).toBe(10 * (107 + 2));
     expect(saved()).toBe(0);
   });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { diagonalBlock } from '../../../src/engine/schedules/diagonalBlock.js';
-import { PathChecker } from '../../../src/engine/schedules/PathChecker.js';
+import { PathChecker, type JudgedRow } from '../../../src/engine/schedules/PathChecker.js';
 import type { HeadMode, RowRange, Square } from '../../../src/engine/schedules/Square.js';
 
 const GRID = { layers: 2, slots: 2, rowsPerSlot: 2, tokensPerSquare: 4 };
@@ -108,5 +108,70 @@ describe('PathChecker', () => {
         expect(() => { judge(swapped); }).toThrow();
       }),
     );
+  });
+});
+
+describe('PathChecker, of rows that share', () => {
+  // Row 0 has a prompt of 4, of which row 1 shares 3; both sample one token.
+  const shared = [{ row: 0, end: 3 }];
+  const source = (layer: number): Square => square(layer, [range(0, 4, 'sample', 0)], 0, 0);
+  const sharer = (layer: number): Square => square(layer, [range(3, 2, 'sample', 1)], 1, 1);
+  const judge = (order: readonly Square[], sharing: NonNullable<JudgedRow['shared']> = shared): void => {
+    const path = new PathChecker(GRID);
+    path.admit({ row: 0, promptTokens: 4, newTokens: 1 });
+    path.admit({ row: 1, promptTokens: 5, newTokens: 1, shared: sharing });
+    for (const each of order) path.accept(each);
+    expect([path.missing(0), path.missing(1)]).toEqual([0, 0]);
+  };
+
+  test('accepts each layer of the sharer behind that of who computes what it shares', () => {
+    judge([source(0), source(1), sharer(0), sharer(1)]);
+    judge([source(0), sharer(0), source(1), sharer(1)]);
+  });
+
+  test.each<[string, Square[], NonNullable<JudgedRow['shared']>]>([
+    ['a sharer before its source', [sharer(0), source(0), source(1), sharer(1)], shared],
+    ['a layer of the sharer before that of its source, whose first layer it is behind', [source(0), sharer(0), sharer(1), source(1)], shared],
+    ['more than the source has computed', [source(0), source(1), square(0, [range(4, 1, 'sample', 1)], 1, 1)], [{ row: 0, end: 4 }, { row: 1, end: 4 }]],
+    ['a source that was never admitted', [source(0), source(1), sharer(0), sharer(1)], [{ row: 7, end: 3 }]],
+    ['nobody', [source(0), source(1), sharer(0), sharer(1)], []],
+  ])('refuses %s', (_, order, sharing) => {
+    expect(() => { judge(order, sharing); }).toThrow(expect.objectContaining({ constraint: 'left-neighbour' }));
+  });
+
+  test('looks at each layer of a batch whose first one is behind that of its source', () => {
+    const { rows } = sharer(0);
+    const before = [source(0), { ...sharer(0), rows }];
+    judge([...before, source(1), { ...sharer(1), rows }]);
+    expect(() => { judge([...before, { ...sharer(1), rows }, source(1)]); }).toThrow(/left-neighbour/);
+  });
+
+  test('refuses a sharer in its source\'s batch: it would read what is still being written', () => {
+    const both = (layer: number): Square => ({ pass: 0, layer, slot: 0, rows: [range(0, 2, 'none', 0), range(2, 2, 'none', 1)] });
+    expect(() => { judge([both(0), both(1)], [{ row: 0, end: 2 }]); }).toThrow(/shares positions up to 1 of row 0, which has computed 0 in this layer/);
+  });
+
+  test('of a row that shares, too, others share nothing before it has begun itself', () => {
+    const third = (layer: number): Square => square(layer, [range(3, 2, 'sample', 2)], 0, 2);
+    const accept = (order: readonly Square[]): void => {
+      const path = new PathChecker(GRID);
+      path.admit({ row: 0, promptTokens: 4, newTokens: 1 });
+      for (const [row, from] of [[1, 0], [2, 1]] as const) path.admit({ row, promptTokens: 5, newTokens: 1, shared: [{ row: from, end: 3 }] });
+      for (const each of order) path.accept(each);
+    };
+    accept([source(0), source(1), sharer(0), sharer(1), third(0), third(1)]);
+    expect(() => { accept([source(0), source(1), third(0)]); }).toThrow(/left-neighbour/);
+  });
+
+  test('a row that is over has computed what others keep of it', () => {
+    const path = new PathChecker(GRID);
+    path.admit({ row: 0, promptTokens: 4, newTokens: 1 });
+    for (const layer of [0, 1]) path.accept(source(layer));
+    path.release(0);
+    path.admit({ row: 1, promptTokens: 5, newTokens: 1, shared });
+    for (const layer of [0, 1]) path.accept(sharer(layer));
+    // Nobody has been row 5.
+    path.admit({ row: 2, promptTokens: 5, newTokens: 1, shared: [{ row: 5, end: 3 }] });
+    expect(() => { path.accept(square(0, [range(3, 2, 'sample', 2)], 0, 2)); }).toThrow(/left-neighbour/);
   });
 });

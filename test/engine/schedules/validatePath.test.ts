@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { lastValueFrom } from 'rxjs';
 import type { TaskEvent } from '../../../src/engine/execution/Task.js';
 import type { PathRecord } from '../../../src/engine/schedules/PathRecord.js';
+import type { JudgedRow } from '../../../src/engine/schedules/PathChecker.js';
 import { validatePath } from '../../../src/engine/schedules/validatePath.js';
 import { defaultPipeline } from '../../../src/operators/defaultPipeline.js';
 import { finishedRows } from '../../../src/operators/finishedRows.js';
@@ -58,5 +59,40 @@ describe('validatePath', () => {
     const longer = ADMITTED.map((row) => (row.row === 1 ? { ...row, newTokens: 9 } : row));
     expect(() => { validatePath(GRID, longer, events); }).toThrow(/row 1 lacks 6 positions/);
     validatePath(GRID, longer, events, new Set([1]));
+  });
+});
+
+describe('validatePath, of rows that share', () => {
+  const grid = { layers: 2, slots: 2, rowsPerSlot: 1, tokensPerSquare: 128 };
+  const rows: readonly JudgedRow[] = [{ row: 0, promptTokens: 97, newTokens: 1 }, { row: 1, promptTokens: 97, newTokens: 1, shared: [{ row: 0, end: 96 }] }];
+  /** A square of one row, all of what it has to compute, and when it was computed. */
+  const compute = (row: number, pass: number, layer: number, start: number, end = start + 1): PathRecord => {
+    const firstPosition = row === 0 ? 0 : 96;
+    return { task: { name: 'compute', pass, layer, slot: row, rows: [{ row, firstPosition, tokens: 97 - firstPosition, head: 'sample' }] }, timing: { start, end } };
+  };
+
+  test('accepts a layer of a row that begins behind what another one has computed of it, in whatever pass', () => {
+    validatePath(grid, rows, [compute(0, 0, 0, 0), compute(0, 0, 1, 1), compute(1, 1, 0, 2), compute(1, 1, 1, 3)]);
+    validatePath(grid, rows, [compute(0, 0, 0, 0), compute(0, 0, 1, 1), compute(1, 1, 0, 1), compute(1, 1, 1, 2)]);
+  });
+
+  test('refuses a trace whose row reads a layer that comes in a later pass', () => {
+    // The first layer of row 0, then all of row 1, then what row 0 lacks.
+    const early = [compute(0, 0, 0, 0), compute(1, 1, 0, 1), compute(1, 1, 1, 2), compute(0, 0, 1, 3)];
+    expect(() => { validatePath(grid, rows, early); }).toThrow(/left-neighbour.*row 1, layer 1, positions 96 to 96: shares positions up to 95 of row 0, which has computed 0 in this layer/);
+    const alone = early.filter(({ task }) => task.slot === 1);
+    expect(() => { validatePath(grid, rows.slice(1), alone); }).toThrow(/left-neighbour/);
+  });
+
+  test('refuses a trace whose row begins while what it shares is being computed', () => {
+    const overlapping = [compute(0, 0, 0, 0), compute(0, 0, 1, 1, 4), compute(1, 1, 0, 2), compute(1, 1, 1, 3)];
+    expect(() => { validatePath(grid, rows, overlapping); }).toThrow(/row 1 starts before row 0 has computed what they share/);
+  });
+
+  test('what a source goes on to compute besides is nothing to its sharers', () => {
+    const [source, sharer] = rows;
+    if (!source || !sharer) throw new Error('two rows');
+    const decode = (layer: number, start: number, end: number): PathRecord => ({ task: { name: 'compute', pass: 1, layer, slot: 0, rows: [{ row: 0, firstPosition: 97, tokens: 1, head: 'sample' }] }, timing: { start, end } });
+    validatePath(grid, [{ ...source, newTokens: 2 }, sharer], [compute(0, 0, 0, 0), compute(0, 0, 1, 1), decode(0, 2, 9), compute(1, 1, 0, 3), compute(1, 1, 1, 4), decode(1, 10, 11)]);
   });
 });

@@ -1,0 +1,195 @@
+import type { RowId } from '../schedules/Square.js';
+import type { AdmissionPace } from './AdmissionPace.js';
+import { GrowthForecast, type GrowingRow, type SweepRules } from './GrowthForecast.js';
+import { NO_PAGES, plus, within, type PageTier } from './pageCounts.js';
+import type { PrefixPath } from './PrefixNode.js';
+import { NOTHING_BESIDE, type PagesBeside, type PrefixMatch, type PrefixTree } from './PrefixTree.js';
+import { RowPages, type PageLists } from './RowPages.js';
+import { firstPages, placeBehind, placePages, type CacheRules, type PageCounts, type RowLengths } from './rowPlacement.js';
+
+/** What a run's schedule promises about its sweeps. */
+export interface SteadySweeps extends SweepRules {
+  /** Rows come in whenever there is a place, so they can be spread over time. */
+  readonly staggered: boolean;
+}
+
+/** A run's rows, and what of their prompts they have in common. */
+export interface OpenRun {
+  readonly rows: Set<RowPages>;
+  readonly tree: PrefixTree | undefined;
+}
+
+/** What one round of admission begins with. */
+export interface AdmissionSetup {
+  /** All runs that use the pool; `run` is one of them. */
+  readonly runs: Iterable<OpenRun>;
+  readonly run: OpenRun;
+  /** What the run's schedule promises, where its rows may be counted as they grow. */
+  readonly sweeps: SteadySweeps | undefined;
+  readonly pace: AdmissionPace;
+  readonly rules: CacheRules;
+  readonly size: PageCounts;
+  readonly lists: PageLists;
+  readonly onRelease: () => void;
+  /** Rows that may come: for which there is a place, and that are there. */
+  readonly places: number;
+}
+
+/** Tokens that sharing a prefix has to save before rows wait until it has been computed: a sweep of few tokens costs about as much as one of so many. */
+const WORTHWHILE_TOKENS = 128;
+
+/** What a row takes of its prompt from others. */
+interface Taken {
+  readonly tree: PrefixTree;
+  readonly path: PrefixPath;
+  readonly match: Pick<PrefixMatch, 'pages' | 'source' | 'tokens'>;
+  /** Where its pages are if it takes nothing. */
+  readonly placement: PageCounts;
+}
+
+/** What a row needs: pages of its own, and some of others. */
+interface Needs {
+  readonly placement: PageCounts;
+  readonly own: OwnPart;
+  readonly beside: PagesBeside;
+}
+
+/** One round of letting rows in. What the rows that live now will need is looked at once. */
+export class Admission {
+  /** What there is if all rows come to their full length at once. */
+  private inFull: PageCounts;
+  /** What rows will need that wait until what they begin with has been computed: nobody else gets it. */
+  private promised = NO_PAGES;
+  /** Made only when it matters: mostly there is room for everything in full. */
+  private forecast: GrowthForecast | undefined;
+  private places: number;
+
+  constructor(private readonly setup: AdmissionSetup) {
+    this.places = setup.places;
+    const inFull = { ...NO_PAGES };
+    for (const { rows, tree } of setup.runs) {
+      if (tree) addTo(inFull, tree.commonPages);
+      for (const { ownPlacement } of rows) addTo(inFull, ownPlacement);
+    }
+    this.inFull = inFull;
+  }
+
+  /**
+   * Pages for a row, what its prompt needs taken; undefined if there is no room for it beside the others, now or later.
+   * @param row the number that it will have @param path what `expect` returned for it: it waits no more
+   */
+  admit(row: RowId, lengths: RowLengths, path?: PrefixPath): RowPages | undefined {
+    const { tree } = this.setup.run;
+    if (!tree || !path) return this.take(row, lengths);
+    const { pages: whole, source, tokens } = tree.match(path);
+    const sharing = (pages: number, from: PrefixMatch['source'], upTo = pages * this.pageTokens): RowPages | undefined => this.take(row, lengths, { tree, path, match: { pages, source: from, tokens: upTo }, placement: path.placement });
+    // Where it is that tight, the page in which the prefix ends stands in nobody's way; nor does a prefix that is in memory, of a row that could be on disk, when there is no other to wait for.
+    const pages = sharing(whole, source, tokens) ?? (source && sharing(whole, undefined)) ?? (path.placement.disk > 0 && this.setup.run.rows.size === 0 ? sharing(0, undefined) : undefined);
+    if (pages) tree.leave(path);
+    return pages;
+  }
+
+  /**
+   * Pages for the beginning of a row's prompt, where it is worth computing by itself before the row comes in; 'coming' where that is under way, and the row
+   * should wait for it; undefined where it should come in as it is, or there is no room for both, or none but what others wait for.
+   */
+  admitPrefix(row: RowId, lengths: RowLengths, path: PrefixPath): RowPages | 'coming' | undefined {
+    const { tree } = this.setup.run;
+    if (!tree) return undefined;
+    const match = tree.match(path);
+    const { tokens, saved } = tree.worth(path, match);
+    if (saved < WORTHWHILE_TOKENS) return undefined;
+    if (match.coming > match.tokens) {
+      this.promise(path, lengths, match.coming);
+      return 'coming';
+    }
+    if (tokens <= match.tokens) return undefined;
+    const { own, beside } = this.needs(lengths, { tree, path, match, placement: path.placement });
+    // What rows wait for is not given up for what others do: they would take turns at computing it.
+    const others = plus(tree.wanted, beside.wanted, -1);
+    if (!this.fits(own, { idle: plus(beside.idle, others), sole: plus(beside.sole, others) })) return undefined;
+    const placement = firstPages(path.placement, Math.ceil(tokens / this.pageTokens));
+    const pages = this.take(row, { promptTokens: tokens, positions: tokens }, { tree, path, match, placement });
+    if (pages) this.promise(path, lengths, tokens);
+    return pages;
+  }
+
+  /** Keeps what a row will need behind its first tokens, once they have been computed. */
+  private promise({ placement }: PrefixPath, { positions, promptTokens }: RowLengths, tokens: number): void {
+    const sharedPages = Math.floor(tokens / this.pageTokens);
+    const own = ownPart({ lengths: { positions, promptTokens }, placement: placeBehind(placement, sharedPages), next: tokens, sharedPages }, this.pageTokens);
+    this.promised = plus(this.promised, own.placement);
+  }
+
+  private take(row: RowId, lengths: RowLengths, taken?: Taken): RowPages | undefined {
+    const { run: { rows }, sweeps, pace, lists, onRelease } = this.setup;
+    const { placement, own, beside } = this.needs(lengths, taken);
+    // If as many rows like this one would not fit in full, they come in at a pace; but time goes by only while a row lives.
+    const paced = sweeps?.staggered === true && rows.size > 0 && !this.fitsInFull(own.placement, this.places);
+    if ((paced && !pace.open) || !this.fits(own, beside)) return undefined;
+    const prefix = taken && { tree: taken.tree, nodes: taken.tree.pagesOf(taken.path, lengths.promptTokens), match: taken.match };
+    const pages: RowPages = new RowPages(row, lengths, placement, this.pageTokens, lists, () => {
+      rows.delete(pages);
+      pace.ended(own, own.placement, pages.next - own.shift);
+      onRelease();
+    }, prefix);
+    rows.add(pages);
+    this.forecast?.add(own, beside.sole);
+    pace.admitted(own, own.placement);
+    this.inFull = plus(this.inFull, plus(own.placement, beside.idle));
+    this.places--;
+    return pages;
+  }
+
+  private needs(lengths: RowLengths, taken?: Taken): Needs {
+    const { pages = 0, tokens = 0 } = taken?.match ?? {};
+    const placement = placeBehind(taken?.placement ?? placePages(lengths.positions, this.setup.rules), pages);
+    const own = ownPart({ lengths, placement, next: tokens, sharedPages: pages }, this.pageTokens);
+    return { placement, own, beside: taken ? taken.tree.beside(taken.path, taken.match) : NOTHING_BESIDE };
+  }
+
+  private fitsInFull(placement: PageCounts, times = 1): boolean {
+    return within(plus(this.inFull, placement, times), this.setup.size);
+  }
+
+  private fits(own: OwnPart, { idle, sole }: Pick<PagesBeside, 'idle' | 'sole'>): boolean {
+    if (this.fitsInFull(plus(own.placement, plus(idle, this.promised)))) return true;
+    if (!this.setup.sweeps) return false;
+    this.forecast ??= this.forecastOf(this.setup.sweeps);
+    // A page that comes free with another row's end does not if this one holds it by then.
+    return this.forecast.fits(own, plus(sole, this.promised));
+  }
+
+  private forecastOf(sweeps: SweepRules): GrowthForecast {
+    const { run: { rows, tree }, size } = this.setup;
+    const forecast = new GrowthForecast(plus(size, tree?.lastingPages ?? NO_PAGES, -1), this.pageTokens, sweeps);
+    for (const row of rows) forecast.add(ownPart(row, this.pageTokens));
+    return forecast;
+  }
+
+  private get pageTokens(): number {
+    return this.setup.rules.pageTokens;
+  }
+}
+
+function addTo(sum: Record<PageTier, number>, { gpu, memory, disk }: PageCounts): void {
+  sum.gpu += gpu;
+  sum.memory += memory;
+  sum.disk += disk;
+}
+
+interface OwnPart extends GrowingRow {
+  readonly shift: number;
+}
+
+/** A row without the pages that others hold, too: as memory sees it, a shorter row. Its positions are counted from `shift` on. Pure. */
+function ownPart({ lengths, placement, next, sharedPages }: Pick<RowPages, 'lengths' | 'placement' | 'next' | 'sharedPages'>, pageTokens: number): OwnPart {
+  const shift = sharedPages * pageTokens;
+  return {
+    promptTokens: lengths.promptTokens - shift,
+    positions: lengths.positions - shift,
+    placement: plus(placement, firstPages(placement, sharedPages), -1),
+    next: Math.max(0, next - shift),
+    shift,
+  };
+}
