@@ -129,7 +129,8 @@ describe('first runs of one model at once', () => {
       const { args, output } = run(large, disk);
       const child = startCli(args);
       const ended = resultOf(child);
-      await until(() => existsSync(disk) && readdirSync(disk).length > 0);
+      // A file that is there is not locked yet; one that has a length is.
+      await until(() => existsSync(disk) && readdirSync(disk).some((name) => (statSync(join(disk, name), { throwIfNoEntry: false })?.size ?? 0) > 0));
       child.kill('SIGSTOP');
       await new Promise((resolve) => setTimeout(resolve, 20));
       if (stores(disk).length === 0) return { child, ended, output };
