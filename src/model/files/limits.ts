@@ -33,7 +33,7 @@ export const TOKENIZER_LIMITS = {
   tokenId: 2 ** 22 - 1,
   /** Units of one token; the longest known have some hundreds. */
   tokenUnits: 65_536,
-  /** Units of all added tokens together; the most known, some 65,000 tokens of speech, have under a million. */
+  /** Units of all added tokens together, as they are and as they are normalized; the most known, some 65,000 tokens of speech, have under a million. */
   addedTokenUnits: 2 ** 22,
   /** Units of all pieces of a unigram vocabulary together; the largest known have some two million. */
   unigramUnits: 2 ** 23,
@@ -63,11 +63,11 @@ export const ROW_LIMITS = {
   milliseconds: 1_000,
   /** Microseconds more for each unit of the row. Known tokenizers take one or two, on a machine that does nothing else. */
   microsecondsPerUnit: 10,
-  /** Times that a step may make a text longer. The most of any known, NFKD, is 18. */
+  /** Times that a step may make a text longer, and the normalizer a row as a whole. The most of any known, NFKD, is 18. */
   growth: 64,
   /** Units that a step may add to a text, beyond 4 times its length. */
   growthUnits: 2 ** 22,
-  /** Units of the text of an answer, before those for its tokens. */
+  /** Units of the text of an answer, before those for its tokens; at each step of the decoder, and 8 times as many at all steps together. */
   answerUnits: 2 ** 20,
   /** Units of the text of an answer for each of its tokens. */
   answerUnitsPerToken: 256,
