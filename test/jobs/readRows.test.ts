@@ -1,4 +1,4 @@
-import { appendFileSync, createReadStream, renameSync, truncateSync, utimesSync, writeFileSync, type ReadStream } from 'node:fs';
+import { appendFileSync, chmodSync, closeSync, createReadStream, openSync, renameSync, truncateSync, utimesSync, writeFileSync, writeSync, type ReadStream } from 'node:fs';
 import { Readable } from 'node:stream';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
@@ -162,6 +162,17 @@ describe('arguments', () => {
   });
 });
 
+/** As `cp -p` and `rsync -t --inplace` leave a file: other bytes, in what has been read, and the time of modification that it had. */
+function rewrittenBehindItsTime(file: string): void {
+  const descriptor = openSync(file, 'r+');
+  writeSync(descriptor, 'b', 11);
+  closeSync(descriptor);
+  utimesSync(file, WRITTEN_AT, WRITTEN_AT);
+}
+
+/** In seconds: none that a program cannot set again to the nanosecond. */
+const WRITTEN_AT = 1_600_000_000;
+
 describe('sources', () => {
   test('a path, a Readable of bytes, one of strings, a web stream', async () => {
     const file = path('rows.jsonl');
@@ -196,10 +207,12 @@ describe('sources', () => {
     ['shrank', (file) => truncateSync(file, 16), /found 16 bytes, expected the 160000 bytes that were there when it began/],
     ['grew', (file) => appendFileSync(file, '{"prompt":"b"}\n'), /found 160015 bytes, expected the 160000 bytes/],
     ['changed', (file) => utimesSync(file, 1_700_000_000, 1_700_000_000), /found it written to at 2023-11-14T22:13:20.000Z, expected nothing since 2/],
+    ['changed', rewrittenBehindItsTime, /found other bytes in it, written at 2.*, expected those that were read/],
   ])('a file that %s while it was read once: the rows that were there, then a JobFileError', async (how, change, message) => {
     const file = path(`once-${how}.jsonl`);
     for (const [name, source] of [[file, (): string => file], ['input', (): ReadStream => createReadStream(file, { highWaterMark: 4096 })]] as const) {
       writeFileSync(file, '{"prompt":"aa"}\n'.repeat(10_000));
+      utimesSync(file, WRITTEN_AT, WRITTEN_AT);
       const rows: RowInput[] = [];
       const error: unknown = await (async () => {
         for await (const row of readRows(source())) if (rows.push(row) === 1) change(file);
@@ -208,6 +221,20 @@ describe('sources', () => {
       expect(error).toBeInstanceOf(JobFileError);
       expect(String(error)).toMatch(`${name}: the input ${how} during the run`);
       expect(String(error)).toMatch(message);
+    }
+  });
+
+  test('a file that got another mode, or another name for a while, while it was read once has what it had', async () => {
+    const file = path('renamed.jsonl');
+    writeFileSync(file, '{"prompt":"aa"}\n'.repeat(10_000));
+    const moved = (): void => {
+      renameSync(file, `${file}.moved`);
+      renameSync(`${file}.moved`, file);
+    };
+    for (const change of [(): void => chmodSync(file, 0o600), moved]) {
+      let rows = 0;
+      for await (const row of readRows(file)) if ((rows += Number('prompt' in row)) === 1) change();
+      expect(rows).toBe(10_000);
     }
   });
 
