@@ -38,10 +38,24 @@ process.stderr.on('error', () => undefined);
 // Whoever writes a result to stdout gets the failure; this one only keeps the event from ending the process in the middle.
 process.stdout.on('error', () => undefined);
 
+/** Help and the version are results, too: what cannot be written is an error. */
+async function runProgram(): Promise<number> {
+  let help = '';
+  const program = createProgram(context, (text) => {
+    help += text;
+  });
+  try {
+    await program.parseAsync();
+  } catch (error) {
+    if (help === '') throw error;
+    await context.print(help);
+  }
+  return context.exitCode;
+}
+
 let exitCode: number;
 try {
-  await createProgram(context).parseAsync();
-  exitCode = context.exitCode;
+  exitCode = await runProgram();
 } catch (error) {
   const outcome = outcomeOf(error, interrupt.exitCode);
   if (outcome.message !== undefined) say(outcome.message);

@@ -15,8 +15,11 @@ Exit codes: 0 all fine; 1 wrong usage, nothing was read or written; 2 a file or 
 3 the memory given is too small; 4 done, but some rows carry an error; 130 or 143 interrupted.
 Results go to stdout or the named file, words to stderr. Sizes: 512MiB, 2GiB, 16GB, plain bytes.`;
 
-/** The whole command line. Its commands run when it is parsed. */
-export function createProgram(context: CommandContext): Command {
+/**
+ * The whole command line. Its commands run when it is parsed.
+ * @param writeHelp takes what is printed where help or the version is asked for; default: standard output, where nobody hears of a failure
+ */
+export function createProgram(context: CommandContext, writeHelp: (text: string) => void = (text) => void process.stdout.write(text)): Command {
   const program = new Command('spillway')
     .description('Generates text for files of prompts with language models, for throughput, within the memory given.')
     .version(packageVersion(), '--version', 'print the version')
@@ -26,6 +29,7 @@ export function createProgram(context: CommandContext): Command {
     .addHelpText('after', EXIT_CODES)
     .showSuggestionAfterError()
     .showHelpAfterError('(--help lists all commands and flags)')
+    .configureOutput({ writeOut: writeHelp })
     .exitOverride();
   for (const add of [addGenerate, addTokenize, addPerplexity, addInspect, addPull, addProfile, addPlan, addBench]) add(program, context);
   return program;
