@@ -23,7 +23,9 @@ export function sizeOr(size: Size, refuse: (expected: string) => never): number 
   const unit = UNITS[match?.[2]?.toLowerCase() ?? '?'];
   const bytes = unit === undefined ? NaN : Math.floor(Number(match?.[1]) * unit);
   if (Number.isSafeInteger(bytes) && bytes >= 1) return bytes;
-  return refuse(Number.isNaN(bytes) ? 'a size such as 512MiB, 2GiB, 16GB or plain bytes' : `a size from 1 byte to ${Number.MAX_SAFE_INTEGER}, such as 512MiB, 2GiB, 16GB or plain bytes`);
+  // Also one that is not written as a size is.
+  const beyond = typeof size !== 'object' && (Number(size) > Number.MAX_SAFE_INTEGER || Number(size) < 0);
+  return refuse(Number.isNaN(bytes) && !beyond ? 'a size such as 512MiB, 2GiB, 16GB or plain bytes' : `a size from 1 byte to ${Number.MAX_SAFE_INTEGER}, such as 512MiB, 2GiB, 16GB or plain bytes`);
 }
 
 /** The same where 0 is a size, too: there may be none of it. @throws UsageError */

@@ -1,9 +1,11 @@
+import { spawn } from 'node:child_process';
 import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from '@jest/globals';
+import { built } from '../jobs/support/built.js';
 import { temporaryFolder, writeLines } from '../jobs/support/files.js';
-import { runCli, TINY_MODEL } from './support.js';
+import { resultOf, runCli, TINY_MODEL } from './support.js';
 
 const path = temporaryFolder();
 const input = path('in.jsonl');
@@ -39,6 +41,13 @@ describe('--help', () => {
     const { code, stdout, stderr } = await runCli([command, '--help']);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toContain(`Usage: spillway ${command}`);
+  });
+
+  (existsSync('/dev/full') ? test : test.skip)('help and version that cannot be written are exit 2', async () => {
+    for (const flags of [['--help'], ['--version'], ['generate', '--help']]) {
+      const child = spawn('sh', ['-c', 'exec "$0" "$@" >/dev/full', process.execPath, built('cli/main.js'), ...flags], { stdio: 'pipe' });
+      expect(await resultOf(child)).toMatchObject({ code: 2, stderr: expect.stringContaining('error: standard output: cannot be written: no space left on the device') });
+    }
   });
 
   test('the commands, the exit codes, the version', async () => {
@@ -80,6 +89,16 @@ describe('wrong usage: exit 1, and nothing is read or written', () => {
 
   test('a whole number that JavaScript cannot tell from its neighbours is told the bound', async () => {
     expect(await refused(generate('--seed', '9007199254740992'))).toContain('Expected a whole number from 0 to 9007199254740991.');
+  });
+
+  test('a number beyond its bound is told the bound, however it is written', async () => {
+    const most = Number.MAX_SAFE_INTEGER;
+    expect(await refused(generate('--seed', '1e30'))).toContain(`argument '1e30' is invalid. Expected a whole number from 0 to ${most}.`);
+    expect(await refused(['perplexity', '--window', '1e30'])).toContain(`argument '1e30' is invalid. Expected a whole number from 2 to ${most}.`);
+    expect(await refused(generate('--cpu-memory', '1e300'))).toContain(`argument '1e300' is invalid. Expected a size from 1 byte to ${most}, such as`);
+    expect(await refused(generate('--max-errors', '1e30'))).toContain(`Found 1e+30, expected a whole number from 0 to ${most}, or a share of the rows from 0% to 100%.`);
+    expect(await refused(generate('--max-errors', '200%'))).toContain(`argument '200%' is invalid. Found "200%", expected a whole number of at least 0, or a share of the rows from 0% to 100%.`);
+    expect(await refused(generate('--columns', 'promt=x'))).not.toMatch(/\bit[:.]/);
   });
 
   test.each([

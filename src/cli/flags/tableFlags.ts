@@ -29,7 +29,8 @@ export function addTableFlags(command: Command): void {
 }
 
 function checkErrors(name: string, text: unknown): void {
-  checkMaxErrors(name, errorsOf(String(text)));
+  // However it is written, a number that is too large is told so.
+  checkMaxErrors(name, Number(text) > Number.MAX_SAFE_INTEGER ? Number(text) : errorsOf(String(text)));
 }
 
 /** Digits are a count; what else there is the library judges. */
