@@ -67,7 +67,7 @@ export function addGenerate(program: Command, context: CommandContext): void {
 async function generate(flags: GenerateFlags, context: CommandContext): Promise<void> {
   requireFlags(flags, 'model', 'input', 'output');
   if (flags.output === '-') checkStandardOutput();
-  if (flags.input === '-') checkStandardInput(context.say);
+  if (flags.input === '-') checkStandardInput((text) => context.say(text));
   const meter = new ProgressMeter(flags.progress, process.stderr);
   const files = {
     ...(flags.input === '-' ? {} : { input: flags.input }),

@@ -82,7 +82,11 @@ describe('an input that changes during a run: exit 2, what is finished is intact
   });
 
   test.each([
-    ['a byte overwritten behind the same time of modification', 2, (file: string): void => writeSync(openSync(file, 'r+'), '9', readFileSync(file, 'utf8').indexOf('7]'))],
+    ['a byte overwritten behind the same time of modification', 2, (file: string): void => {
+      const descriptor = openSync(file, 'r+');
+      writeSync(descriptor, '9', readFileSync(file, 'utf8').indexOf('7]'));
+      closeSync(descriptor);
+    }],
     ['another mode', 0, (file: string): void => chmodSync(file, 0o600)],
   ] as const)('standard input that comes from a file: %s is exit %d', async (_, code, change) => {
     const { input: file, output, args } = flags(12_000);

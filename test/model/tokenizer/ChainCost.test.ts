@@ -1,4 +1,4 @@
-import { expect, test } from '@jest/globals';
+import { expect, jest, test } from '@jest/globals';
 import fc from 'fast-check';
 import { createTokenizer } from '../../../src/model/createTokenizer.js';
 import { Fields } from '../../../src/model/files/Fields.js';
@@ -40,16 +40,14 @@ test.each([
 });
 
 test('no chain makes more of a text than its cost says', () => {
-  const text = fc.string({ unit: fc.constantFrom('a', 'b', ' ', 'é', 'ﷺ', '\u0130', '\u{1d160}', '\u0344'), minLength: 1, maxLength: 20 });
+  const text = fc.array(fc.constantFrom('a', 'b', ' ', 'é', 'ﷺ', '\u0130', '\u{1d160}', '\u0344'), { minLength: 1, maxLength: 20 }).map((units) => units.join(''));
   const word = fc.constantFrom('a', 'ab', ' ', 'aaaa', '');
-  const step = fc.oneof(
+  const step: fc.Arbitrary<Step> = fc.oneof(
     fc.constantFrom('NFC', 'NFD', 'NFKC', 'NFKD', 'Lowercase', 'Strip', 'StripAccents', 'Nmt').map((type) => ({ type })),
     fc.tuple(fc.constantFrom('a', 'ab', ' '), word).map(([literal, content]) => replace(literal, content)),
     word.map((prepend) => ({ type: 'Prepend', prepend })),
   );
-  const cut = fc.oneof(
-    fc.constantFrom({ type: 'ByteLevel' }, { type: 'ByteLevel', use_regex: false }, { type: 'Punctuation' }, { type: 'Digits' }, { type: 'Metaspace' }, { type: 'Metaspace', replacement: '\u{1f600}' }),
-  );
+  const cut = fc.constantFrom<Step>({ type: 'ByteLevel' }, { type: 'ByteLevel', use_regex: false }, { type: 'Punctuation' }, { type: 'Digits' }, { type: 'Metaspace' }, { type: 'Metaspace', replacement: '\u{1f600}' });
   fc.assert(
     fc.property(text, fc.array(step, { maxLength: 3 }), cut, (row, steps, cutting) => {
       const normalizer = createNormalizer(guard(), sequence('normalizers', steps));
@@ -63,18 +61,11 @@ test('no chain makes more of a text than its cost says', () => {
 
 /** Counts how often the clock is set. */
 function clocked(work: () => void): number {
-  const run = Guard.prototype.run;
-  let runs = 0;
-  Guard.prototype.run = function counted<T>(this: Guard, units: number, inner: () => T, once?: boolean): T {
-    runs += 1;
-    return run.call(this, units, inner, once) as T;
-  };
-  try {
-    work();
-  } finally {
-    Guard.prototype.run = run;
-  }
-  return runs;
+  const runs = jest.spyOn(Guard.prototype, 'run');
+  work();
+  const { length } = runs.mock.calls;
+  runs.mockRestore();
+  return length;
 }
 
 test.each(['added-tokens', 'falcon', 'gemma', 'gpt-neox', 'llama2', 'llama3', 'mistral', 'opt', 'qwen2', 'smollm', 'tekken', 'unigram'])('%s: short rows and their answers need no clock', (name) => {
@@ -91,5 +82,6 @@ test('many steps on a long row, or growth on a short one, are under the clock', 
   const steps = open(sequence('normalizers', Array.from({ length: 64 }, () => replace('a', 'a'))));
   expect(clocked(() => void steps.encode('b'.repeat(100)))).toBe(0);
   expect(clocked(() => void steps.encode('b'.repeat(10_000)))).toBe(1);
-  expect(clocked(() => void open(sequence('normalizers', [replace('z', 'z'.repeat(64)), replace('z', 'z'.repeat(64))])).encode('b'.repeat(100)))).toBe(1);
+  const growing = open(sequence('normalizers', [replace('z', 'z'.repeat(64)), replace('z', 'z'.repeat(64))]));
+  expect(clocked(() => void growing.encode('b'.repeat(100)))).toBe(1);
 });
