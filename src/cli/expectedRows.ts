@@ -10,17 +10,18 @@ const LONG = 0.95;
 const NO_LIMITS = { contextTokens: Infinity, vocabularySize: Infinity };
 
 /**
- * What the first rows of a file say of all of them: prompts as they are, answers as long as they may become. That is what the job is planned for. A file that ends among them has so
+ * What the first rows of files say of all of them: prompts as they are, answers as long as they may become. That is what the job is planned for. A file that ends among them has so
  * many rows, and bad ones are no work.
  * @param format how the input is read
  * @param rows how many rows there are to do, if that is known
  * @returns undefined for what can be read only once: a pipe, a device
  */
-export async function expectedRows(input: string, format: ReadRowsOptions, options: GenerateOptions, tokenizer: Tokenizer, rows = Infinity): Promise<ExpectedRows | undefined> {
-  if (input === '-' || !(await stat(input)).isFile()) return undefined;
+export async function expectedRows(inputs: readonly string[], format: ReadRowsOptions, options: GenerateOptions, tokenizer: Tokenizer, rows = Infinity): Promise<ExpectedRows | undefined> {
+  for (const input of inputs) if (!(await stat(input)).isFile()) return undefined;
+  if (inputs.length === 0) return undefined;
   const lengths: { readonly prompt: number; readonly answer: number }[] = [];
   const beginnings: (readonly number[])[] = [];
-  for await (const row of readRows(input, format)) {
+  for await (const row of rowsOf(inputs, format)) {
     const prepared = preparedRow(row, options, tokenizer);
     if (!prepared) continue;
     const { tokens, maxNewTokens } = prepared;
@@ -35,6 +36,10 @@ export async function expectedRows(input: string, format: ReadRowsOptions, optio
   // One of them computes what the others need not.
   const shared = lengths.length < 2 ? 0 : commonTokens(beginnings) / (lengths.length - 1);
   return { promptTokens: mean('prompt'), newTokens: mean('answer'), ...(longest !== undefined && { longRowTokens: longest }), ...(shared > 0 && { sharedPrefixTokens: shared }), ...(toDo < Infinity && { rows: toDo }) };
+}
+
+async function* rowsOf(inputs: readonly string[], format: ReadRowsOptions): AsyncGenerator<RowInput, void, undefined> {
+  for (const input of inputs) yield* readRows(input, format);
 }
 
 function preparedRow(row: RowInput, options: GenerateOptions, tokenizer: Tokenizer): Pick<ReturnType<typeof prepareRow>, 'tokens' | 'maxNewTokens'> | undefined {

@@ -17,7 +17,7 @@ afterAll(() => {
 function expected(lines: readonly string[], rows?: number): Promise<ExpectedRows | undefined> {
   const input = join(folder, 'input');
   writeFileSync(input, lines.map((line) => `${line}\n`).join(''));
-  return expectedRows(input, { format: 'jsonl' }, { maxNewTokens: 4 }, letterTokenizer(), rows);
+  return expectedRows([input], { format: 'jsonl' }, { maxNewTokens: 4 }, letterTokenizer(), rows);
 }
 
 const row = (prompt: string): string => JSON.stringify({ prompt });
@@ -48,7 +48,7 @@ describe('expectedRows', () => {
   });
 
   test('what can be read only once is not looked at', async () => {
-    expect(await expectedRows('-', { format: 'jsonl' }, {}, letterTokenizer())).toBeUndefined();
-    expect(await expectedRows('/dev/null', { format: 'jsonl' }, {}, letterTokenizer())).toBeUndefined();
+    expect(await expectedRows([], { format: 'jsonl' }, {}, letterTokenizer())).toBeUndefined();
+    expect(await expectedRows(['/dev/null'], { format: 'jsonl' }, {}, letterTokenizer())).toBeUndefined();
   });
 });
