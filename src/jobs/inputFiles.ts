@@ -26,6 +26,8 @@ export async function inputFiles(input: InputPaths): Promise<readonly string[]> 
 
 async function matching(pattern: string): Promise<readonly string[]> {
   const files = await glob(pattern, { expandDirectories: false, absolute: pattern.startsWith('/') });
-  if (files.length === 0) throw new JobFileError(pattern, 'found no file of that name, and none that it is a pattern for, expected one at least');
+  if (files.length === 0) {
+    throw new JobFileError(pattern, 'found no file of that name, and none that it is a pattern for, expected one at least');
+  }
   return files.sort((a, b) => (a < b ? -1 : 1));
 }

@@ -54,7 +54,9 @@ export async function checkJobFiles(options: JobFileOptions): Promise<JobFileSta
     await access(input, constants.R_OK).catch((error: unknown) => {
       throw fileFailure(input, 'read', error);
     });
-    if (inputs.length > 1 && !stats.isFile()) throw new JobFileError(input, `cannot be read: it is ${specialKind(stats) ?? 'no file'}, expected a file, as the others are`);
+    if (inputs.length > 1 && !stats.isFile()) {
+      throw new JobFileError(input, `cannot be read: it is ${specialKind(stats) ?? 'no file'}, expected a file, as the others are`);
+    }
     inputStats.push(stats);
   }
   if (output !== undefined) {
@@ -85,7 +87,9 @@ function checkNoOutput(resume: boolean): 'none' {
 async function checkErrors(path: string, output: string | undefined): Promise<void> {
   const stats = await statOf(path);
   if (stats === undefined) return checkFolder(path);
-  if (!stats.isFile()) throw new JobFileError(path, `cannot be written: it is ${specialKind(stats) ?? 'no file'}, expected a file, or nothing`);
+  if (!stats.isFile()) {
+    throw new JobFileError(path, `cannot be written: it is ${specialKind(stats) ?? 'no file'}, expected a file, or nothing`);
+  }
   if (stats.size === 0 || (output !== undefined && (await isErrorsOf(output, path)))) return;
   throw new UsageError(`${path}: found a file that is not the errors of this job, expected none; move it away, or give another`);
 }

@@ -29,8 +29,12 @@ export function requestedRow(request: unknown, line: number): RowInput {
   try {
     if (method !== 'POST') throw new RowError('invalid-row', `method: found ${found(method)}, expected POST`);
     if (!isObject(body)) throw new RowError('invalid-row', `body: found ${found(body)}, expected an object`);
-    if (url === '/v1/embeddings') throw new RowError('invalid-row', `url: found ${found(url)}, which is not answered yet: it takes an engine that embeds; expected ${CHAT} or ${COMPLETIONS}`);
-    if (url !== CHAT && url !== COMPLETIONS) throw new RowError('invalid-row', `url: found ${found(url)}, expected ${CHAT} or ${COMPLETIONS}`);
+    if (url === '/v1/embeddings') {
+      throw new RowError('invalid-row', `url: found ${found(url)}, which is not answered yet: it takes an engine that embeds; expected ${CHAT} or ${COMPLETIONS}`);
+    }
+    if (url !== CHAT && url !== COMPLETIONS) {
+      throw new RowError('invalid-row', `url: found ${found(url)}, expected ${CHAT} or ${COMPLETIONS}`);
+    }
     checkSupported(body);
     return parseRow({ id, ...(url === CHAT ? { messages: messagesOf(body) } : promptOf(body)), ...parametersOf(body) }, line, false);
   } catch (error) {
@@ -41,7 +45,9 @@ export function requestedRow(request: unknown, line: number): RowInput {
 
 function checkSupported(body: Body): void {
   const refused = REFUSED.find((name) => Object.hasOwn(body, name) && !isOff(name, body[name]));
-  if (refused !== undefined) throw new RowError('invalid-parameter', `body.${refused}: found ${found(body[refused])}, which is not supported in batch files, expected none`);
+  if (refused !== undefined) {
+    throw new RowError('invalid-parameter', `body.${refused}: found ${found(body[refused])}, which is not supported in batch files, expected none`);
+  }
 }
 
 function isOff(name: string, value: unknown): boolean {
@@ -71,7 +77,9 @@ function promptOf({ prompt }: Body): Body {
   const first: unknown = prompt[0];
   if (prompt.length === 1 && typeof first === 'string') return { prompt: first };
   if (prompt.length === 1 && Array.isArray(first)) return { tokens: first };
-  if (prompt.some((token) => typeof token !== 'number')) throw new RowError('invalid-row', `prompt: found ${prompt.length} prompts, expected one: each has a request of its own`);
+  if (prompt.some((token) => typeof token !== 'number')) {
+    throw new RowError('invalid-row', `prompt: found ${prompt.length} prompts, expected one: each has a request of its own`);
+  }
   return { tokens: prompt };
 }
 

@@ -107,7 +107,9 @@ export class LeafReader {
     const { num_values: count = -1, num_nulls: nulls = -1, encoding, repetition_levels_byte_length: first = 0, definition_levels_byte_length: second = 0 } = header ?? {};
     checkCount(count);
     const { definition: most, repetition: lists, element } = this.leaf;
-    if (!isCount(first, bytes.length) || !isCount(second, bytes.length - first) || first + second > whole) throw new Error(`levels of ${first} and ${second} bytes in a page of ${bytes.length}`);
+    if (!isCount(first, bytes.length) || !isCount(second, bytes.length - first) || first + second > whole) {
+      throw new Error(`levels of ${first} and ${second} bytes in a page of ${bytes.length}`);
+    }
     const reader = readerOf(bytes);
     const repetition = lists === 0 ? [] : readLevels(reader, count, lists, first);
     reader.offset = first;
@@ -160,7 +162,9 @@ function countOf(levels: readonly number[], most: number): number {
 }
 
 function checkCount(count: number): void {
-  if (!isCount(count, PARQUET_LIMITS.pageValues)) throw new Error(`a page says ${count} values, expected at most ${PARQUET_LIMITS.pageValues}`);
+  if (!isCount(count, PARQUET_LIMITS.pageValues)) {
+    throw new Error(`a page says ${count} values, expected at most ${PARQUET_LIMITS.pageValues}`);
+  }
 }
 
 function isCount(value: number, most: number): boolean {

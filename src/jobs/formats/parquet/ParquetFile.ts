@@ -89,12 +89,16 @@ async function readFooter(handle: FileHandle, size: number): Promise<{ metadata:
   const [head, tail] = [await readBytes(handle, 0, HEAD_BYTES), Buffer.from(await readBytes(handle, size - TAIL_BYTES, size))];
   for (const [where, bytes] of [['begins', Buffer.from(head)], ['ends', tail.subarray(4)]] as const) {
     if (bytes.toString('latin1') === 'PARE') throw new Error('it is encrypted, which is not supported');
-    if (bytes.toString('latin1') !== MAGIC) throw new Error(`it ${where} with ${JSON.stringify(bytes.toString('latin1'))}, expected ${MAGIC}: it may be cut off`);
+    if (bytes.toString('latin1') !== MAGIC) {
+      throw new Error(`it ${where} with ${JSON.stringify(bytes.toString('latin1'))}, expected ${MAGIC}: it may be cut off`);
+    }
   }
   const length = tail.readUInt32LE(0);
   const start = size - TAIL_BYTES - length;
   if (start < HEAD_BYTES) throw new Error(`its footer says that it has ${length} bytes, and the file has ${size}`);
-  if (length > PARQUET_LIMITS.footerBytes) throw new Error(`found a footer of ${length} bytes, expected at most ${PARQUET_LIMITS.footerBytes}`);
+  if (length > PARQUET_LIMITS.footerBytes) {
+    throw new Error(`found a footer of ${length} bytes, expected at most ${PARQUET_LIMITS.footerBytes}`);
+  }
   const footer = await readBytes(handle, start, size);
   checkThrift(footer.subarray(0, length));
   return { metadata: metadataOf(footer), start };
@@ -123,14 +127,18 @@ function groupsOf({ row_groups: groups, num_rows: total }: FileMetaData, leaves:
   const read = groups.map((group, at): RowGroup => {
     const where = `row group ${at}`;
     const rows = count(`${where}: the number of rows`, group.num_rows);
-    if (group.columns.length !== leaves) throw new Error(`${where} has ${group.columns.length} columns, expected ${leaves}, as the schema has`);
+    if (group.columns.length !== leaves) {
+      throw new Error(`${where} has ${group.columns.length} columns, expected ${leaves}, as the schema has`);
+    }
     const chunks = group.columns.map(({ meta_data: meta, file_path: elsewhere }, leaf): ColumnChunk => {
       if (meta === undefined || elsewhere !== undefined) throw new Error(`${where}, column ${leaf}: its values are not in this file`);
       const first = [meta.dictionary_page_offset, meta.data_page_offset].filter((offset) => offset !== undefined && Number(offset) > 0).map(Number);
       // Of a group without rows there may be none.
       const start = rows === 0 && first.length === 0 ? HEAD_BYTES : count(`${where}, column ${leaf}: the offset`, Math.min(...first));
       const end = start + count(`${where}, column ${leaf}: the length`, meta.total_compressed_size);
-      if (start < HEAD_BYTES || end > dataEnd) throw new Error(`${where}, column ${leaf} lies at bytes ${start} to ${end}, expected ${HEAD_BYTES} to ${dataEnd}`);
+      if (start < HEAD_BYTES || end > dataEnd) {
+        throw new Error(`${where}, column ${leaf} lies at bytes ${start} to ${end}, expected ${HEAD_BYTES} to ${dataEnd}`);
+      }
       return { start, end, codec: meta.codec, values: count(`${where}, column ${leaf}: the number of values`, meta.num_values) };
     });
     return { rows, chunks };
@@ -142,6 +150,8 @@ function groupsOf({ row_groups: groups, num_rows: total }: FileMetaData, leaves:
 
 function count(what: string, value: unknown): number {
   const number = typeof value === 'bigint' ? Number(value) : value;
-  if (typeof number !== 'number' || !Number.isSafeInteger(number) || number < 0) throw new Error(`${what} is ${String(value)}, expected a whole number of at least 0`);
+  if (typeof number !== 'number' || !Number.isSafeInteger(number) || number < 0) {
+    throw new Error(`${what} is ${String(value)}, expected a whole number of at least 0`);
+  }
   return number;
 }

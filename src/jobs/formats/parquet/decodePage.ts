@@ -26,7 +26,9 @@ export function readLevels(reader: PageReader, count: number, most: number, leng
   const bytes = length ?? takeLength(reader);
   const end = reader.offset + bytes;
   const levels = readRuns(reader, bytes, widthOf(most), count);
-  if (levels.some((level) => level > most)) throw new Error(`a level is ${Math.max(...levels.filter((level) => level > most).slice(0, 1))}, expected at most ${most}`);
+  if (levels.some((level) => level > most)) {
+    throw new Error(`a level is ${Math.max(...levels.filter((level) => level > most).slice(0, 1))}, expected at most ${most}`);
+  }
   reader.offset = end;
   return levels;
 }
@@ -67,7 +69,9 @@ export function readValues(reader: PageReader, encoding: string, count: number, 
       checkPrefixes(reader, count);
       const values = new Array<Uint8Array>(count);
       deltaByteArray(reader, count, values);
-      if (type === 'FIXED_LEN_BYTE_ARRAY' && values.some(({ length }) => length !== fixed)) throw new Error(`a value has other than ${fixed} bytes`);
+      if (type === 'FIXED_LEN_BYTE_ARRAY' && values.some(({ length }) => length !== fixed)) {
+        throw new Error(`a value has other than ${fixed} bytes`);
+      }
       return values;
     }
     case 'BYTE_STREAM_SPLIT':
@@ -134,7 +138,9 @@ function varint(reader: PageReader, end: number): number {
 function checkDelta({ view, offset }: PageReader): void {
   const walk = { view, offset };
   const [block, parts] = [varint(walk, view.byteLength), varint(walk, view.byteLength)];
-  if (block === 0 || parts === 0 || block > 2 ** 20 || parts > block || block % parts !== 0) throw new Error(`differences in blocks of ${block} values in ${parts} parts`);
+  if (block === 0 || parts === 0 || block > 2 ** 20 || parts > block || block % parts !== 0) {
+    throw new Error(`differences in blocks of ${block} values in ${parts} parts`);
+  }
 }
 
 /** Values that begin as the one before does: a few bytes can stand for any length, so the sum is taken first. */
@@ -149,7 +155,9 @@ function checkPrefixes({ view, offset }: PageReader, count: number): void {
   let sum = 0;
   for (const [at, prefix] of prefixes.entries()) {
     const suffix = suffixes[at] ?? 0;
-    if (prefix < 0 || prefix > before || suffix < 0) throw new Error(`a value begins with ${prefix} bytes of one of ${before}, and has ${suffix} of its own`);
+    if (prefix < 0 || prefix > before || suffix < 0) {
+      throw new Error(`a value begins with ${prefix} bytes of one of ${before}, and has ${suffix} of its own`);
+    }
     before = prefix + suffix;
     sum += before;
     if (sum > PARQUET_LIMITS.pageBytes) throw new Error(`the values of a page have more than ${PARQUET_LIMITS.pageBytes} bytes`);

@@ -96,7 +96,9 @@ function typedLeaves(columns: readonly Column[], output: string): readonly Outpu
         const repetitionLevels: number[] = [];
         for (const { carry } of rows) {
           const cells = cellsOf(carry);
-          if (cells === undefined) throw new JobFileError(output, 'found a row without the columns of the input, expected those of each row');
+          if (cells === undefined) {
+            throw new JobFileError(output, 'found a row without the columns of the input, expected those of each row');
+          }
           cells.batch.forEach(cells.row, at, (value, level, list) => {
             values.push(element.type === 'INT96' && typeof value === 'bigint' ? nanosOf(value) : value);
             if (definition > 0) definitionLevels.push(level);

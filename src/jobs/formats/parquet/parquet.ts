@@ -27,7 +27,9 @@ export const parquet: RowFormat = {
 };
 
 async function opened({ path, name }: RowSource): Promise<ParquetFile> {
-  if (path === undefined) throw new JobFileError(name, 'found a stream, expected a regular file that is not compressed as a whole, as parquet is read from its end');
+  if (path === undefined) {
+    throw new JobFileError(name, 'found a stream, expected a regular file that is not compressed as a whole, as parquet is read from its end');
+  }
   return ParquetFile.open(path, name);
 }
 
@@ -63,14 +65,18 @@ async function* batches(file: ParquetFile, group: number, rows: number, read: re
     let count = Math.min(BATCH_ROWS, rows - done);
     for (const reader of all) {
       const available = await availableOf(reader);
-      if (available === 0) throw new JobFileError(file.name, `cannot be read as Parquet: ${where(group, reader.leaf)}: found ${done} rows, expected ${rows}`);
+      if (available === 0) {
+        throw new JobFileError(file.name, `cannot be read as Parquet: ${where(group, reader.leaf)}: found ${done} rows, expected ${rows}`);
+      }
       count = Math.min(count, available);
     }
     done += count;
     yield { count, columns: columns.map(({ column, readers }) => ({ column, slots: readers.map((reader) => reader.take(count)) })) };
   }
   for (const reader of all) {
-    if ((await availableOf(reader)) > 0) throw new JobFileError(file.name, `cannot be read as Parquet: ${where(group, reader.leaf)}: found more than the ${rows} rows that there are said to be`);
+    if ((await availableOf(reader)) > 0) {
+      throw new JobFileError(file.name, `cannot be read as Parquet: ${where(group, reader.leaf)}: found more than the ${rows} rows that there are said to be`);
+    }
   }
 }
 

@@ -30,7 +30,9 @@ export function checkSchema(schema: readonly SchemaElement[]): void {
   const open: number[] = [];
   for (const [at, { name, type, type_length: length, num_children: children = 0 }] of schema.entries()) {
     if (typeof name !== 'string') throw new Error(`element ${at} of its schema has no name`);
-    if (!Number.isInteger(children) || children < 0 || children > schema.length) throw new Error(`${name}: its schema says ${children} children, of ${schema.length} elements`);
+    if (!Number.isInteger(children) || children < 0 || children > schema.length) {
+      throw new Error(`${name}: its schema says ${children} children, of ${schema.length} elements`);
+    }
     if (at > 0 && children === 0 && type === undefined) throw new Error(`${name}: its schema says no type`);
     if (type === 'FIXED_LEN_BYTE_ARRAY' && !(Number.isInteger(length) && Number(length) > 0 && Number(length) <= PARQUET_LIMITS.fixedBytes)) {
       throw new Error(`${name}: its schema says values of ${length} bytes, expected 1 to ${PARQUET_LIMITS.fixedBytes}`);
