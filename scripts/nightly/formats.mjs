@@ -56,7 +56,8 @@ async function mutations(campaign) {
     writeFileSync(file, bytes);
     const began = performance.now();
     try {
-      for await (const _ of readRows(file, { carryFields: true }));
+      const rows = readRows(file, { carryFields: true });
+      while ((await rows.next()).done !== true);
       campaign.count('read');
     } catch (error) {
       campaign.count('refused');

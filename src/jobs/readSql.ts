@@ -15,7 +15,7 @@ const WIDE = new Set(['BIGINT', 'UBIGINT', 'HUGEINT', 'UHUGEINT']);
 
 interface Result {
   deduplicatedColumnNames(): readonly string[];
-  columnTypes(): readonly object[];
+  columnTypes(): readonly { toString(): string }[];
   yieldRowsJson(): AsyncIterable<readonly (readonly unknown[])[]>;
 }
 interface Statement {
@@ -69,7 +69,7 @@ async function* rowsOf(sql: string, { database = ':memory:', columns, carryField
     const header = result.deduplicatedColumnNames();
     checkPromptColumn(name, header, columns);
     const fields = fieldsOfTable(name, header, columns);
-    const wide = result.columnTypes().map((type) => WIDE.has(String(type)));
+    const wide = result.columnTypes().map((type) => WIDE.has(type.toString()));
     let number = 0;
     const chunks = result.yieldRowsJson()[Symbol.asyncIterator]();
     for (let step = await failing(name, () => chunks.next()); step.done !== true; step = await failing(name, () => chunks.next())) {

@@ -10,8 +10,8 @@ import { bytesOfRow, outputLeaves, type OutputLeaf } from './outputLeaves.js';
 
 const MAGIC = 0x31524150;
 /** A row group has so many rows, or about so many bytes, whichever comes first: what is held until it is written. */
-const GROUP_ROWS = 20_000;
-const GROUP_BYTES = 32 * 2 ** 20;
+const GROUP_ROWS = 10_000;
+const GROUP_BYTES = 16 * 2 ** 20;
 const PAGE_BYTES = 2 ** 20;
 
 type RowGroup = Parameters<typeof writeMetadata>[1]['row_groups'][number];
