@@ -110,6 +110,11 @@ export interface AnswerStore {
 export interface GenerateOptions extends SamplingOptions {
   /** Go on past the end token, to `maxNewTokens`. Default false. */
   readonly ignoreEos?: boolean;
+  /**
+   * Seconds that a row may take from when it is admitted, looked at with each of its tokens: then it ends as an error row `timeout`. What comes of that depends on the machine and on other
+   * rows, is not the same twice, and is never kept for `reuse`. Default: any.
+   */
+  readonly rowTimeout?: number;
   /** Report the log-probability of each token, and of this many alternatives. Default: none. */
   readonly logprobs?: number;
   /** Text such as `<|im_start|>` inside a row is data, not a control token. Default false: it is parsed, as transformers does. */

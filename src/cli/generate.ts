@@ -2,15 +2,15 @@ import { Option, type Command } from 'commander';
 import type { CommandContext } from './CommandContext.js';
 import { EXIT } from './exitCodes.js';
 import { addEngineFlags, addModelFlag, engineOptions, type EngineFlags } from './flags/modelFlags.js';
-import { addTableFlags, jobFormatsOf, readOptions, tableOptions, type TableFlags } from './flags/tableFlags.js';
-import { path, size, wholeNumber } from './flags/parsers.js';
+import { addTableFlags, comesOnce, jobFormatsOf, queryOf, readOptions, tableOptions, type TableFlags } from './flags/tableFlags.js';
+import { decimal, path, size, wholeNumber } from './flags/parsers.js';
 import { addMemoryFlags, addPlanFlags, planOptions, type PlanFlags } from './flags/planFlags.js';
 import { addSamplingFlags, type SamplingFlags } from './flags/samplingFlags.js';
 import { expectedRows } from './expectedRows.js';
 import { describeEnginePlan, describeRun, rowProgress } from './generateReport.js';
 import {
-  checkedOptions, checkJobFiles, Engine, foreseenIdentity, identifyModel, Job, knownModel, readModel, readRows, ReuseFile, ROWS_AHEAD, serialPipeline,
-  type EngineOptions, type GenerateOptions, type JobOptions, type JobSummary, type RowLookAhead, type RunStats, type Tokenizer,
+  checkedOptions, checkJobFiles, Engine, foreseenIdentity, identifyModel, Job, knownModel, readModel, readRows, readSql, ReuseFile, ROWS_AHEAD, serialPipeline,
+  type EngineOptions, type GenerateOptions, type JobFormats, type JobOptions, type JobSummary, type RowLookAhead, type RunStats, type Tokenizer,
 } from './library.js';
 import { pulledModel, showIdentifying, showOpening, showProfiling } from './openModel.js';
 import { ProgressMeter, type ProgressMode } from './ProgressMeter.js';
@@ -31,6 +31,7 @@ interface GenerateFlags extends EngineFlags, SamplingFlags, PlanFlags, TableFlag
   readonly retryErrors: boolean;
   readonly overwrite: boolean;
   readonly order: 'input' | 'completion';
+  readonly rowTimeout?: number;
   readonly stats?: string;
   readonly trace?: string;
   readonly progress: ProgressMode;
@@ -40,7 +41,7 @@ export function addGenerate(program: Command, context: CommandContext): void {
   const command = program.command('generate').description('Answers each row of a file of prompts. A run that was cut off goes on with --resume.');
   command.optionsGroup('Model and files:');
   addModelFlag(command);
-  command.addOption(new Option('--input <file|->', 'necessary; rows with one of prompt, messages, tokens each, as lines of JSON or as a table; - is stdin').argParser(path));
+  command.addOption(new Option('--input <file|->', 'necessary; rows with one of prompt, messages, tokens each, as lines of JSON or as a table; a pattern such as "data/*.parquet" stands for several files; - is stdin; sql:QUERY is a query').argParser(path));
   command.addOption(new Option('--output <file|->', 'necessary; results; - is stdout').argParser(path));
   addTableFlags(command);
   addSwitch(command, '--escape-special-tokens', 'text such as <|im_start|> inside a row is data, not a control token');
@@ -58,6 +59,7 @@ export function addGenerate(program: Command, context: CommandContext): void {
   addSwitch(command, '--retry-errors', 'with --resume: do error rows again; they then stand at the end (else they are kept)');
   addSwitch(command, '--overwrite', 'begin anew over an output that exists (else it is refused)');
   command.addOption(new Option('--order <order>', 'of the results').choices(['input', 'completion']).default('input'));
+  command.option('--row-timeout <seconds>', 'a row that takes longer, from when it is admitted, ends as an error (default: any may)', decimal({ least: 0, above: true }));
   command.addOption(new Option('--stats <file>', 'write what the run did, as one JSON document (default: none)').argParser(path));
   command.addOption(new Option('--trace <file>', 'write every task as a Chrome trace, for Perfetto (default: none)').argParser(path));
   command.addOption(new Option('--progress <when>', 'on stderr; auto: if it is a terminal').choices(['auto', 'on', 'off']).default('auto'));
@@ -69,15 +71,16 @@ async function generate(flags: GenerateFlags, context: CommandContext): Promise<
   if (flags.output === '-') checkStandardOutput();
   if (flags.input === '-') checkStandardInput((text) => context.say(text));
   const meter = new ProgressMeter(flags.progress, process.stderr);
+  const formats = await jobFormatsOf(flags);
+  const inputs = formats.inputs.map((file) => file.path);
   const files = {
-    ...(flags.input === '-' ? {} : { input: flags.input }),
+    ...(comesOnce(flags.input) ? {} : { input: inputs }),
     ...(flags.output === '-' ? {} : { output: flags.output }),
   };
   const { resume, retryErrors, overwrite, errors } = flags;
   // What can be refused at once is refused before a model is fetched or read.
   const known = knownModel(flags.model) !== undefined;
-  const formats = await jobFormatsOf(flags);
-  await checkPaths(flags, known ? undefined : flags.model);
+  await checkPaths(flags, inputs, known ? undefined : flags.model);
   await checkJobFiles({ ...files, resume, retryErrors, overwrite, published: formats.published, ...(errors !== undefined && { errors }) });
 
   let job: Job | undefined;
@@ -90,7 +93,7 @@ async function generate(flags: GenerateFlags, context: CommandContext): Promise<
     const planned = await planOptions(flags);
     await checkedOptions({ ...planned, ...engineOptions(flags, flags.model) });
     const model = await pulledModel(flags.model, context.signal, meter);
-    if (known) await checkPaths(flags, model);
+    if (known) await checkPaths(flags, inputs, model);
     const { files: modelFiles } = await readModel(model);
     const options: GenerateOptions = {
       ...rowOptions(flags),
@@ -105,7 +108,7 @@ async function generate(flags: GenerateFlags, context: CommandContext): Promise<
     const openEngine = (rows: number | undefined): Promise<Engine> => Engine.open({
       ...settings,
       expectedRows: async (tokenizer: Tokenizer) => {
-        const expected = await expectedRows(flags.input, readOptions(flags), options, tokenizer, rows);
+        const expected = await expectedRows(inputs, readOptions(flags), options, tokenizer, rows);
         return expected && flags.sharePrefixes === 'off' ? { ...expected, sharedPrefixTokens: 0 } : expected;
       },
       signal: context.signal,
@@ -118,7 +121,7 @@ async function generate(flags: GenerateFlags, context: CommandContext): Promise<
       ...showOpening(meter, context),
     });
     const { hash } = await identifyModel(modelFiles, { signal: context.signal, onProgress: showIdentifying(meter) });
-    job = await Job.open({ ...jobOptions(flags), modelFiles, resultIdentity: foreseenIdentity(settings, hash), generate: options });
+    job = await Job.open({ ...jobOptions(flags, formats), modelFiles, resultIdentity: foreseenIdentity(settings, hash), generate: options });
     const results = resultsOf(job, flags);
     engine = await openEngine(results === undefined ? undefined : results - job.keptRows);
     if (flags.trace !== undefined) trace = new TraceFile(flags.trace);
@@ -160,11 +163,11 @@ async function allThrough(...steps: readonly (() => unknown)[]): Promise<void> {
 }
 
 /** @param model as a path, once that is known */
-function checkPaths({ input, policy, hardware, output, errors, reuse, stats, trace }: GenerateFlags, model: string | undefined): Promise<void> {
+function checkPaths({ policy, hardware, output, errors, reuse, stats, trace }: GenerateFlags, inputs: readonly string[], model: string | undefined): Promise<void> {
   return checkCommandPaths({
     model,
     read: {
-      input: input === '-' ? undefined : input,
+      input: inputs,
       policy: policy === 'auto' || policy === 'default' ? undefined : policy,
       hardware: hardware === 'this' ? undefined : hardware,
     },
@@ -190,19 +193,21 @@ function hasErrors({ failed, keptFailed }: JobSummary): boolean {
 }
 
 function rowOptions(flags: GenerateFlags): GenerateOptions {
-  const { maxNewTokens, temperature, topP, topK, minP, repetitionPenalty, seed, samples, stop, ignoreEos, logprobs, escapeSpecialTokens, order } = flags;
+  const { maxNewTokens, temperature, topP, topK, minP, repetitionPenalty, seed, samples, stop, ignoreEos, logprobs, escapeSpecialTokens, order, rowTimeout } = flags;
   return {
     maxNewTokens, temperature, topP, topK, minP, repetitionPenalty, seed, ignoreEos, escapeSpecialTokens, order,
     ...(stop === undefined ? {} : { stop }),
     ...(samples === undefined ? {} : { samples }),
+    ...(rowTimeout === undefined ? {} : { rowTimeout }),
     ...(logprobs === undefined ? {} : { logprobs }),
   };
 }
 
-function jobOptions(flags: GenerateFlags): JobOptions {
-  const { input, output, carryFields, resume, retryErrors, overwrite } = flags;
+function jobOptions(flags: GenerateFlags, formats: JobFormats): JobOptions {
+  const { output, carryFields, resume, retryErrors, overwrite } = flags;
   return {
-    input: input === '-' ? readRows(process.stdin, { ...readOptions(flags), carryFields, name: 'standard input' }) : input,
+    input: inputOf(flags, formats),
+    ...(queryOf(flags.input) === undefined ? {} : { identity: { input: flags.input, database: flags.database ?? null } }),
     output: output === '-' ? process.stdout : output,
     ...tableOptions(flags),
     carryFields,
@@ -210,4 +215,16 @@ function jobOptions(flags: GenerateFlags): JobOptions {
     retryErrors,
     overwrite,
   };
+}
+
+function inputOf({ input, database, carryFields, ...flags }: GenerateFlags, { input: read, inputs, output }: JobFormats): JobOptions['input'] {
+  const query = queryOf(input);
+  if (query !== undefined) {
+    const { columns } = flags;
+    return readSql(query, { ...(database !== undefined && { database }), ...(columns && { columns }), carryFields: carryFields || output.format.carries === true });
+  }
+  if (input !== '-') return inputs.map((file) => file.path);
+  // What an answer to a request says of it.
+  const carried = read.format.carries === 'exact' && output.format === read.format;
+  return readRows(process.stdin, { ...readOptions({ input, ...flags }), carryFields: carryFields || carried, name: 'standard input' });
 }

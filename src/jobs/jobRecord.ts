@@ -7,7 +7,7 @@ import type { FileIdentity, ModelIdentity } from '../model/identity/identifyMode
 import type { GenerateOptions } from '../Row.js';
 import { writeFileAtomic } from './atomicFile.js';
 import { BEGIN_ANEW } from './fileErrors.js';
-import type { InputFingerprint } from './fingerprint.js';
+import { filesOf, type InputFingerprint } from './fingerprint.js';
 import { recordPath } from './outputFiles.js';
 import { readOrdinary } from './readOrdinary.js';
 
@@ -169,8 +169,12 @@ function describeModels(was: readonly FileIdentity[], is: readonly FileIdentity[
 }
 
 function describeInputs(was: InputFingerprint, is: InputFingerprint): string {
-  if (was.kind !== is.kind) return ` (was a ${was.kind}, is a ${is.kind})`;
-  return was.kind === 'file' && is.kind === 'file' && was.bytes !== is.bytes ? ` (had ${was.bytes} bytes, has ${is.bytes})` : '';
+  if ((was.kind === 'stream') !== (is.kind === 'stream')) return ` (was a ${was.kind}, is a ${is.kind})`;
+  const [before, now] = [filesOf(was), filesOf(is)];
+  if (before === undefined || now === undefined) return '';
+  if (before.length !== now.length) return ` (was ${before.length} files, is ${now.length})`;
+  const [had, has] = [before, now].map((files) => files.reduce((sum, { bytes }) => sum + bytes, 0));
+  return had === has ? '' : ` (had ${had} bytes, has ${has})`;
 }
 
 /** Equality of plain data whose keys stand in the same order, as ours do. */

@@ -57,7 +57,7 @@ describe('an input that changes during a run: exit 2, what is finished is intact
     ['appended to', 'input', (input: string) => appendFileSync(input, '{"tokens":[1,5]}\n'), /in-\d+\.jsonl: the input grew during the run: found \d+ bytes, expected the \d+ bytes \(400 rows\)/],
     ['cut short', 'completion', (input: string) => truncateSync(input, 3000), /in-\d+\.jsonl: the input shrank during the run: found 3000 bytes, expected the \d+ bytes \(400 rows\)/],
     ['rewritten', 'input', (input: string) => writeFileSync(input, readFileSync(input, 'utf8').replaceAll(',7]', ',8]')), /in-\d+\.jsonl: the input changed during the run: found other bytes after byte 0, expected the/],
-  ] as const)('%s, in order of %s', async (_, order, change, message) => {
+  ] as const)('%s, in order of %s', async (how, order, change, message) => {
     const { input, output, args } = flags(400);
     const all = [...args, '--max-new-tokens', '30', '--batch-size', '4', '--order', order];
     const original = readFileSync(input);
@@ -72,8 +72,10 @@ describe('an input that changes during a run: exit 2, what is finished is intact
     const done = readResults(output);
     expect(done.length).toBeGreaterThan(0);
 
-    const refused = await runCli([...all, '--resume']);
-    expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('differs from the one that began it in the input') });
+    // One that has only got more rows is gone on with as it is, too.
+    if (how !== 'appended to') {
+      expect(await runCli([...all, '--resume'])).toMatchObject({ code: 1, stderr: expect.stringContaining('differs from the one that began it in the input') });
+    }
     writeFileSync(input, original);
     expect(await runCli([...all, '--resume'])).toMatchObject({ code: 0 });
     const results = byIndex(readResults(output));

@@ -28,7 +28,7 @@ describe('--help', () => {
       'model', 'input', 'output', 'input-format', 'max-new-tokens', 'temperature', 'top-p', 'top-k', 'min-p', 'repetition-penalty', 'seed', 'stop',
       'ignore-eos', 'logprobs', 'escape-special-tokens', 'precision', 'gpu-memory', 'gpu-products', 'cpu-memory', 'disk', 'disk-memory', 'policy', 'hardware', 'schedule',
       'batch-size', 'batches', 'compress-weights', 'compress-cache', 'sparse-attention', 'overlap', 'learn', 'threads', 'device', 'resume', 'order', 'stats',
-      'trace', 'progress', 'carry-fields', 'retry-errors', 'overwrite', 'output-format', 'columns', 'result-columns', 'delimiter', 'errors', 'max-errors',
+      'trace', 'progress', 'carry-fields', 'retry-errors', 'overwrite', 'output-format', 'columns', 'result-columns', 'delimiter', 'errors', 'max-errors', 'row-timeout', 'database',
     ];
     const entries = stdout.split(/^ {2}(?=--)/m).slice(1);
     for (const flag of flags) {
@@ -80,7 +80,7 @@ describe('wrong usage: exit 1, and nothing is read or written', () => {
     ['--temperature', 'NaN'], ['--temperature', ''], ['--temperature', 'Infinity'], ['--top-p', '0'], ['--top-p', '1.01'], ['--top-k', '-1'],
     ['--min-p', '2'], ['--repetition-penalty', '0'], ['--seed', '-1'], ['--seed', '99999999999999999999'], ['--stop', ''], ['--logprobs', '-1'],
     ['--input-format', 'xml'], ['--output-format', 'xml'], ['--columns', 'prompt'], ['--columns', 'promt=x'], ['--result-columns', 'answer=x'], ['--delimiter', ',,'],
-    ['--max-errors', '-1'], ['--max-errors', '101%'], ['--precision', 'float16'], ['--order', 'random'], ['--progress', 'yes'], ['--device', 'tpu'], ['--gpu-products', 'cublas'], ['--threads', '0'],
+    ['--max-errors', '-1'], ['--row-timeout', '0'], ['--max-errors', '101%'], ['--precision', 'float16'], ['--order', 'random'], ['--progress', 'yes'], ['--device', 'tpu'], ['--gpu-products', 'cublas'], ['--threads', '0'],
     ['--batch-size', '0'], ['--batches', '1000'], ['--cpu-memory', '1 apple'], ['--cpu-memory', '0'], ['--schedule', 'spiral'],
     ['--compress-cache', '2bit'], ['--compress-weights', '3bit'], ['--sparse-attention', '0'], ['--sparse-attention', '1.5'], ['--sparse-attention', 'on'],
   ])('%s %j', async (flag, value) => {

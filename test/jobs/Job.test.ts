@@ -244,7 +244,7 @@ describe('what is refused', () => {
     const original = readFileSync(names.input, 'utf8');
     writeFileSync(names.input, original.replace('prompt 3', 'prompt X'));
     expect(await untouched(names, runJob({ engine: new StubEngine(), ...names, resume: true }))).toContain('the input');
-    writeFileSync(names.input, `${original}{"prompt":"more"}\n`);
+    writeFileSync(names.input, `{"prompt":"more"}\n${original}`);
     expect(await untouched(names, runJob({ engine: new StubEngine(), ...names, resume: true }))).toMatch(/the input \(had \d+ bytes, has \d+\)/);
     writeFileSync(names.input, original);
     expect(await untouched(names, runJob({ engine: new StubEngine(), input: prompts(4), output: names.output, resume: true }))).toContain('was a file, is a stream');

@@ -11,6 +11,7 @@ import type { RowFormat } from './RowFormat.js';
 export const jsonl: RowFormat = {
   name: 'jsonl',
   extensions: ['jsonl', 'ndjson', 'json'],
+  appendable: true,
   async *rows(source, { columns, carryFields, maxLineBytes }) {
     for await (const { number, bytes } of filledLines(source, maxLineBytes)) {
       if (bytes === undefined) yield tooLong(number, maxLineBytes);

@@ -7,6 +7,7 @@ import type { RowFormat } from './RowFormat.js';
 export const text: RowFormat = {
   name: 'text',
   extensions: ['txt', 'text'],
+  appendable: true,
   async *rows(source, { maxLineBytes }) {
     for await (const { number, bytes } of filledLines(source, maxLineBytes)) {
       if (bytes === undefined) yield tooLong(number, maxLineBytes);

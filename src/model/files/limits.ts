@@ -80,3 +80,23 @@ export const ROW_LIMITS = {
   /** Numbers of a template's `range`. */
   templateRange: 100_000,
 } as const;
+
+/** Bounds on what a Parquet file of rows may hold, far above what writers make, so that one that lies cannot make the process allocate or work without end. */
+export const PARQUET_LIMITS = {
+  /** Bytes of the footer. */
+  footerBytes: 32 * 2 ** 20,
+  /** Bytes of the header of a page. */
+  pageHeaderBytes: 2 ** 20,
+  /** Values that a footer or the header of a page is made of. */
+  headerValues: 2 ** 22,
+  /** Structures inside structures of a header, and columns inside columns. */
+  depth: 64,
+  /** Nodes of the schema: columns, and what they are made of. */
+  schemaElements: 2 ** 16,
+  /** Bytes of one page, decompressed. */
+  pageBytes: 256 * 2 ** 20,
+  /** Values of one page, and those of one row. */
+  pageValues: 2 ** 24,
+  /** Bytes of one value of fixed length. */
+  fixedBytes: 2 ** 16,
+} as const;

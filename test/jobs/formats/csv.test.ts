@@ -113,7 +113,9 @@ describe('what is no table', () => {
   });
 
   test('a result column that the input has already is refused with the remedy', async () => {
-    const error = await failureOf(job('taken.csv', 'prompt,text\na,b\n', 'out.csv'));
+    const engine = new StubEngine();
+    const error = await failureOf(job('taken.csv', 'prompt,text\na,b\n', 'out.csv', { engine }));
+    expect(engine.admitted).toEqual([]);
     expect(error).toBeInstanceOf(UsageError);
     expect(error.message).toContain('found two columns "text", expected each name once; --result-columns text=NAME gives the results another');
   });
