@@ -41,6 +41,7 @@ const RUN_CHECKS: Readonly<Record<keyof RunOptions, Check>> = {
   ignoreEos: checkBoolean,
   logprobs: whole(0),
   escapeSpecialTokens: checkBoolean,
+  chat: checkBoolean,
   order: oneOf('input', 'completion'),
   schedule: checkSchedule,
   sharePrefixes: checkBoolean,
