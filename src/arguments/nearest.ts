@@ -2,7 +2,8 @@
 const MOST_UNITS = 64;
 
 /**
- * The name that somebody probably meant: one that differs in its spelling alone (`max_tokens` and `maxTokens`), that begins with the word or with which the word begins, or that is few
+ * The name that somebody probably meant: one that differs in its spelling alone (`max_tokens` and `maxTokens`), that begins with the word
+ * or with which the word begins, or that is few
  * letters away. Undefined where none is near. Pure.
  */
 export function nearest(word: string, names: readonly string[]): string | undefined {

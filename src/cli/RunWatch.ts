@@ -46,7 +46,9 @@ export class RunWatch {
     if (hasChatTemplate && this.#raw > 0) {
       return [...errors, `hint: ${this.#raw} prompts went to a chat model as raw text; --chat on sends them as a user's messages (--chat off: so it is meant)`];
     }
-    if (hasTokenizer && this.#empty > MANY_EMPTY * this.#answers) return [...errors, `hint: ${this.#empty} of ${this.#answers} answers are empty: the model ended them at once; see --ignore-eos, --stop and --chat`];
+    if (hasTokenizer && this.#empty > MANY_EMPTY * this.#answers) {
+      return [...errors, `hint: ${this.#empty} of ${this.#answers} answers are empty: the model ended them at once; see --ignore-eos, --stop and --chat`];
+    }
     return errors;
   }
 }

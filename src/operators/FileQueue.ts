@@ -14,7 +14,8 @@ interface Segment {
 }
 
 /**
- * A queue of plain data on disk, first in, first out, bounded in bytes. Its files have no name once they are open, so that nothing is left behind however the process ends. Everything is synchronous: who
+ * A queue of plain data on disk, first in, first out, bounded in bytes. Its files have no name once they are open, so that nothing is
+ * left behind however the process ends. Everything is synchronous: who
  * pushes cannot be made to wait.
  */
 export class FileQueue<T> {

@@ -15,7 +15,10 @@ export type Overflow = (typeof OVERFLOWS)[number];
 export interface PulledOptions {
   /** Values that may wait in memory, at least 1. Default 65536. */
   readonly capacity?: number;
-  /** When no more may wait. Default `error`: the iteration throws UsageError at once, and what waits is given up. The other two keep nothing in files. */
+  /**
+   * When no more may wait. Default `error`: the iteration throws UsageError at once, and what waits is given up. The other two keep
+   * nothing in files.
+   */
   readonly overflow?: Overflow;
   /** What may wait in files beyond that, as plain data (a value that is none is an error); 0 for nothing. Default `1GiB`. */
   readonly fileBytes?: Size;
@@ -37,7 +40,8 @@ export function checkPulledOptions(name: string, options: unknown): asserts opti
 
 /**
  * Turns a plain Observable, which cannot be slowed down, into something that is pulled, through a bounded queue with an explicit policy for
- * overflow: what does not fit into memory waits in a file. Sources that can be pulled (iterables, streams) need no queue: hand them over as they are.
+ * overflow: what does not fit into memory waits in a file. Sources that can be pulled (iterables, streams) need no queue: hand them over
+ * as they are.
  *
  * @returns an iterable to be iterated once; it subscribes when iteration begins, and unsubscribes when it ends: with `return` at once, also while a value is
  * awaited

@@ -16,7 +16,8 @@ const ELSEWHERE: Readonly<Record<string, (typeof FIELDS)[number]>> = {
 const LEAST_LETTERS = 8;
 
 /**
- * The first of these names that is none of a row's, but was probably meant to be one: its spelling alone differs (`top_p`), it is a few letters away
+ * The first of these names that is none of a row's, but was probably meant to be one: its spelling alone differs (`top_p`), it is a few
+ * letters away
  * (`temprature`), or other tools call it so (`max_tokens`).
  */
 export function misspelt(names: readonly string[]): { readonly name: string; readonly meant: string } | undefined {

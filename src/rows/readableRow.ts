@@ -17,7 +17,10 @@ const FIELDS = [...PROMPTS, ...NUMBERS, 'stop', 'wantedSamples', 'chat'] as cons
 export function readableRow(given: unknown): RowInput {
   const identity: { -readonly [Name in 'id' | 'index' | 'duplicate' | 'carry']?: BadRow[Name] } = {};
   try {
-    if (ArrayBuffer.isView(given) || typeof given === 'string') throw new RowError('invalid-row', `found ${typeof given === 'string' ? `the text ${found(given)}` : `${given.byteLength} bytes`}, expected a row: readRows(stream) makes rows of a file's or a stream's bytes`);
+    if (ArrayBuffer.isView(given) || typeof given === 'string') {
+      const what = typeof given === 'string' ? `the text ${found(given)}` : `${given.byteLength} bytes`;
+      throw new RowError('invalid-row', `found ${what}, expected a row: readRows(stream) makes rows of a file's or a stream's bytes`);
+    }
     if (!isObject(given)) throw new RowError('invalid-row', `found ${found(given)}, expected an object with one of prompt, messages and tokens`);
     const { id, index, duplicate, carry } = given;
     if (isPresent(carry)) identity.carry = carry as NonNullable<BadRow['carry']>;

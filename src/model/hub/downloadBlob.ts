@@ -40,7 +40,8 @@ export class WrongBytes extends Error {}
 export class FolderFault extends Error {}
 
 /**
- * Fetches a file into the cache, unless it is there: goes on where an earlier attempt ended, in this process or another, tries again where the connection breaks off, and puts
+ * Fetches a file into the cache, unless it is there: goes on where an earlier attempt ended, in this process or another, tries again
+ * where the connection breaks off, and puts
  * the file in its place only when its hash is right.
  * @throws WrongBytes, FolderFault; HubRefusal and others when it has been tried often enough; the signal's reason
  */

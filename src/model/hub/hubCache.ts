@@ -10,7 +10,8 @@ import { COMMIT, isSafePath } from './hubName.js';
 const MOST_FILES = 10_000;
 
 /**
- * One repository in the cache that all of Hugging Face's tools share: `blobs` by their hash, `snapshots/COMMIT` with a link to a blob for each file, and `refs/BRANCH` that says which commit
+ * One repository in the cache that all of Hugging Face's tools share: `blobs` by their hash, `snapshots/COMMIT` with a link to a blob for
+ * each file, and `refs/BRANCH` that says which commit
  * a branch was at.
  */
 export class HubRepository {
@@ -55,7 +56,8 @@ export class HubRepository {
   }
 
   /**
-   * What the hub listed at a commit, as it was kept when files were fetched from there: of what is in the cache alone nobody could tell which file is meant where none is named.
+   * What the hub listed at a commit, as it was kept when files were fetched from there: of what is in the cache alone nobody could tell
+   * which file is meant where none is named.
    */
   async listed(commit: string): Promise<readonly ListedFile[] | undefined> {
     try {

@@ -17,10 +17,18 @@ export interface HubSettings {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** `HF_ENDPOINT`, `HF_HUB_CACHE` or `HF_HOME`, `HF_TOKEN` or the file where `hf auth login` keeps it, `HF_HUB_OFFLINE`. @throws UsageError for an HF_ENDPOINT that is no address of the web */
+/**
+ * `HF_ENDPOINT`, `HF_HUB_CACHE` or `HF_HOME`, `HF_TOKEN` or the file where `hf auth login` keeps it, `HF_HUB_OFFLINE`. @throws UsageError
+ * for an HF_ENDPOINT that is no address of the web
+ */
 export async function hubSettings(environment: Environment = process.env): Promise<HubSettings> {
   const home = homeOf(environment);
-  return { endpoint: endpointOf(environment), cache: hubCacheFolder(environment), token: await tokenOf(environment, home), offline: isOn(given(environment, 'HF_HUB_OFFLINE', 'TRANSFORMERS_OFFLINE')) };
+  return {
+    endpoint: endpointOf(environment),
+    cache: hubCacheFolder(environment),
+    token: await tokenOf(environment, home),
+    offline: isOn(given(environment, 'HF_HUB_OFFLINE', 'TRANSFORMERS_OFFLINE')),
+  };
 }
 
 /** The cache's folder alone. */

@@ -28,7 +28,8 @@ export interface PullHubOptions {
 const PATIENCE: Patience = { answer: 20, stall: 60 };
 
 /**
- * The path of a model of the hub, `hf:owner/repo[@revision][:file-or-quant]`: a GGUF file, or a folder of safetensors. It is fetched into the cache that Hugging Face's tools
+ * The path of a model of the hub, `hf:owner/repo[@revision][:file-or-quant]`: a GGUF file, or a folder of safetensors. It is fetched into
+ * the cache that Hugging Face's tools
  * share unless it is there.
  * @throws UsageError for a name of another shape; DownloadError with its remedy; ModelFileError where the repository holds no such model; InterruptedError
  */
@@ -40,7 +41,8 @@ export async function pullHub(text: string, options: PullHubOptions = {}): Promi
   if (cached !== undefined) return cached;
   const host = new URL(settings.endpoint).host;
   if (settings.offline) {
-    throw new DownloadError(text, [{ source: 'the cache', reason: `it is not there (${repository.folder}), and HF_HUB_OFFLINE forbids to ask ${host}; unset that, or fetch it where there is a network and copy the folder` }]);
+    const remedy = 'unset that, or fetch it where there is a network and copy the folder';
+    throw new DownloadError(text, [{ source: 'the cache', reason: `it is not there (${repository.folder}), and HF_HUB_OFFLINE forbids to ask ${host}; ${remedy}` }]);
   }
   // A callback that throws ends the download, and is no failure of it.
   const own = new AbortController();
@@ -71,7 +73,8 @@ export async function pullHub(text: string, options: PullHubOptions = {}): Promi
 }
 
 async function download(
-  { name, repo, revision }: HubName, repository: HubRepository, { commit, files }: HubListing, settings: HubSettings, { onProgress, verify = false, patience = PATIENCE }: PullHubOptions, signal: AbortSignal,
+  { name, repo, revision }: HubName, repository: HubRepository, { commit, files }: HubListing, settings: HubSettings,
+  { onProgress, verify = false, patience = PATIENCE }: PullHubOptions, signal: AbortSignal,
 ): Promise<void> {
   const totalBytes = files.reduce((sum, { bytes }) => sum + bytes, 0);
   let [before, now] = [0, 0];
@@ -135,7 +138,9 @@ function reasonOf(error: unknown, { repo, revision }: HubName, { endpoint, cache
   const page = `${endpoint}/${repo}`;
   const signIn = 'set HF_TOKEN to a token of yours, or run `hf auth login`';
   if (error instanceof FolderFault) return `${error.message}: ${cache}; HF_HUB_CACHE names another folder`;
-  if (error instanceof WrongBytes) return `${error.message}; the repository may have changed, or something between here and there changes files: try again, or pin a commit with @REVISION`;
+  if (error instanceof WrongBytes) {
+    return `${error.message}; the repository may have changed, or something between here and there changes files: try again, or pin a commit with @REVISION`;
+  }
   if (!(error instanceof HubRefusal)) return describeFailure(error);
   if (error.code === 'GatedRepo' || (error.status === 403 && error.code === '')) {
     return `${repo} is gated (status ${error.status}): accept its terms at ${page}${token === undefined ? `, then ${signIn}` : ' with the account whose token is used'}`;
@@ -144,6 +149,9 @@ function reasonOf(error: unknown, { repo, revision }: HubName, { endpoint, cache
   if (error.code === 'EntryNotFound') return `${repo} has lost a file that it lists (status ${error.status}): it changed meanwhile, try again`;
   if (error.status === 401 && token !== undefined) return `the token was refused (status 401), or ${repo} does not exist or is not for this account: ${signIn}`;
   if (error.status === 401 || error.status === 404) return `there is no ${repo}, or it is private: look at ${page}; if it is private, ${signIn}`;
-  if (error.status === 429) return `too many requests (status 429): wait${error.retryAfter === undefined ? ' a few minutes' : ` ${error.retryAfter} s`} and try again; a token raises the limit: ${signIn}`;
+  if (error.status === 429) {
+    const time = error.retryAfter === undefined ? 'a few minutes' : `${error.retryAfter} s`;
+    return `too many requests (status 429): wait ${time} and try again; a token raises the limit: ${signIn}`;
+  }
   return `it answered with ${error.message}: try again later`;
 }

@@ -22,7 +22,9 @@ function foldersOf(environment: Readonly<Record<string, string | undefined>>): s
  */
 export async function lmStudioModel(name: string, environment: Readonly<Record<string, string | undefined>> = process.env): Promise<string> {
   const [, model = '', wanted] = /^lmstudio:([^:]+)(?::(.+))?$/s.exec(name) ?? [];
-  if (!isSafePath(model) || model.split('/').length !== 2 || (wanted !== undefined && !isSafePath(wanted))) throw new UsageError(`model: found ${found(name)}, expected lmstudio:PUBLISHER/NAME or lmstudio:PUBLISHER/NAME:Q4_K_M`);
+  if (!isSafePath(model) || model.split('/').length !== 2 || (wanted !== undefined && !isSafePath(wanted))) {
+    throw new UsageError(`model: found ${found(name)}, expected lmstudio:PUBLISHER/NAME or lmstudio:PUBLISHER/NAME:Q4_K_M`);
+  }
   const folders = foldersOf(environment);
   for (const folder of folders) {
     const root = join(folder, model);

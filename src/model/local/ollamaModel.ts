@@ -36,7 +36,8 @@ export async function ollamaModel(name: string, environment: Environment = proce
     const facts = await stat(manifest).catch(() => undefined);
     if (facts?.isFile() === true) return blobOf(name, store, facts.size > MOST_MANIFEST_BYTES ? '' : await readFile(manifest, 'utf8'));
   }
-  throw new ModelFileError(name, 'model', `no ${[...parts].join('/')}:${tag} in ${stores.join(' or ')}`, `one that \`ollama list\` shows; \`ollama pull ${path}:${tag}\` fetches it, and OLLAMA_MODELS names another store`);
+  const remedy = `\`ollama pull ${path}:${tag}\` fetches it, and OLLAMA_MODELS names another store`;
+  throw new ModelFileError(name, 'model', `no ${path}:${tag} in ${stores.join(' or ')}`, `one that \`ollama list\` shows; ${remedy}`);
 }
 
 async function blobOf(name: string, store: string, manifest: string): Promise<string> {
@@ -46,7 +47,8 @@ async function blobOf(name: string, store: string, manifest: string): Promise<st
   const path = join(store, 'blobs', `sha256-${digest}`);
   const size = await stat(path).then((facts) => facts.size, () => undefined);
   if (size === undefined || size !== layer?.['size']) {
-    throw new ModelFileError(name, 'model', size === undefined ? `no file ${path}` : `${size} bytes in ${path}`, `the ${String(layer?.['size'])} bytes that its manifest names; fetch it again with \`ollama pull\``);
+    const what = size === undefined ? `no file ${path}` : `${size} bytes in ${path}`;
+    throw new ModelFileError(name, 'model', what, `the ${String(layer?.['size'])} bytes that its manifest names; fetch it again with \`ollama pull\``);
   }
   return path;
 }
