@@ -27,8 +27,34 @@ export interface SamplingOptions {
   readonly samples?: number;
 }
 
-/** One prompt. Exactly one of `prompt`, `messages` and `tokens`. */
-export interface Row extends SamplingOptions {
+/** Exactly one of `prompt`, `messages` and `tokens`. */
+export type RowPrompt =
+  | {
+      /** Text: as it is, or a user's message, see `chat`. */
+      readonly prompt: string;
+      readonly messages?: undefined;
+      readonly tokens?: undefined;
+      /** Whether `prompt` is a user's message; `auto`, where the run does not say: if the model has a chat template. Default: what the run says. */
+      readonly chat?: boolean | 'auto';
+    }
+  | {
+      /** A conversation, rendered through the model's chat template. */
+      readonly messages: readonly ChatMessage[];
+      readonly prompt?: undefined;
+      readonly tokens?: undefined;
+    }
+  | {
+      /** Token ids, used as they are. */
+      readonly tokens: readonly number[];
+      readonly prompt?: undefined;
+      readonly messages?: undefined;
+    };
+
+/** One prompt. */
+export type Row = RowSettings & RowPrompt;
+
+/** What a row may say beside its prompt. */
+export interface RowSettings extends SamplingOptions {
   /** Default: the row's number in the input, from 1, which a row that was given it may have too. */
   readonly id?: string | number;
   /** The row's number in its job, from 0, where that is not its number in this input (a resumed job). */
@@ -40,12 +66,6 @@ export interface Row extends SamplingOptions {
   readonly duplicate?: boolean;
   /** Which of its samples are wanted, where not all are (a resumed job). Default: all. */
   readonly wantedSamples?: readonly number[];
-  /** Raw text. */
-  readonly prompt?: string;
-  /** A conversation, rendered through the model's chat template. */
-  readonly messages?: readonly ChatMessage[];
-  /** Token ids, used as they are. */
-  readonly tokens?: readonly number[];
   /** Carried into the result as `row`. */
   readonly carry?: Readonly<Record<string, unknown>>;
 }
@@ -119,6 +139,11 @@ export interface GenerateOptions extends SamplingOptions {
   readonly logprobs?: number;
   /** Text such as `<|im_start|>` inside a row is data, not a control token. Default false: it is parsed, as transformers does. */
   readonly escapeSpecialTokens?: boolean;
+  /**
+   * Whether a row's `prompt` is a user's message that goes through the model's chat template, instead of raw text. Default: false, but for lines of text (`readRows` with format `text`): for
+   * them true where the model has a template.
+   */
+  readonly chat?: boolean;
   /** Results in order of input (the default; finished rows wait for earlier ones, some thousand of them at most, but not beyond a failure or an abort) or of completion. */
   readonly order?: 'input' | 'completion';
   /** Answers that last: rows that are there are not computed. It stays open. Default none. */

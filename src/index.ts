@@ -1,4 +1,5 @@
 // What users import. Nothing else of the package is reachable.
+import './requireNode.js';
 
 // Engine
 export { Engine, type RowSource } from './Engine.js';
@@ -31,7 +32,7 @@ export type { SharedPrefix } from './engine/memory/SharedPrefix.js';
 export type { LayerRange } from './model/partOf.js';
 
 // Rows
-export type { AnswerStore, BadRow, FinishReason, GenerateOptions, KeptAnswer, Row, RowFailure, RowInput, RowResult, SamplingOptions, TokenLogprob } from './Row.js';
+export type { AnswerStore, BadRow, FinishReason, GenerateOptions, KeptAnswer, Row, RowFailure, RowInput, RowPrompt, RowResult, RowSettings, SamplingOptions, TokenLogprob } from './Row.js';
 
 // Answers that last
 export { ReuseFile, type ReuseOptions } from './reuse/ReuseFile.js';

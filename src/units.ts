@@ -5,9 +5,11 @@ const UNITS: Readonly<Record<string, number>> = {
   '': 1, b: 1,
   kb: 1e3, mb: 1e6, gb: 1e9, tb: 1e12,
   kib: 2 ** 10, mib: 2 ** 20, gib: 2 ** 30, tib: 2 ** 40,
+  // As coreutils, systemd and Docker read them.
+  k: 2 ** 10, m: 2 ** 20, g: 2 ** 30, t: 2 ** 40,
 };
 
-/** A size in bytes: a number of bytes, or text such as `512MiB`, `2GiB`, `16GB`. */
+/** A size in bytes: a number of bytes, or text such as `512MiB`, `2GiB`, `16GB`, `2G` (which is 2GiB). */
 export type Size = number | string;
 
 /** Reads a size. @throws UsageError for anything that is not a whole number of bytes of at least 1. */

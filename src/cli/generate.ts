@@ -1,19 +1,21 @@
+import { existsSync } from 'node:fs';
 import { Option, type Command } from 'commander';
 import type { CommandContext } from './CommandContext.js';
-import { EXIT } from './exitCodes.js';
+import { EXIT, withFlags } from './exitCodes.js';
 import { addEngineFlags, addModelFlag, engineOptions, type EngineFlags } from './flags/modelFlags.js';
 import { addTableFlags, comesOnce, jobFormatsOf, queryOf, readOptions, tableOptions, type TableFlags } from './flags/tableFlags.js';
 import { decimal, path, size, wholeNumber } from './flags/parsers.js';
 import { addMemoryFlags, addPlanFlags, planOptions, type PlanFlags } from './flags/planFlags.js';
 import { addSamplingFlags, type SamplingFlags } from './flags/samplingFlags.js';
 import { expectedRows } from './expectedRows.js';
-import { describeEnginePlan, describeRun, rowProgress } from './generateReport.js';
+import { describeEnginePlan, describeRest, describeRun, rowProgress } from './generateReport.js';
 import {
-  checkedOptions, checkJobFiles, Engine, foreseenIdentity, identifyModel, Job, knownModel, readModel, readRows, readSql, ReuseFile, ROWS_AHEAD, serialPipeline,
+  checkedOptions, checkJobFiles, Engine, foreseenIdentity, identifyModel, InterruptedError, isModelName, Job, readModel, readRows, readSql, ReuseFile, ROWS_AHEAD, serialPipeline,
   type EngineOptions, type GenerateOptions, type JobFormats, type JobOptions, type JobSummary, type RowLookAhead, type RunStats, type Tokenizer,
 } from './library.js';
 import { pulledModel, showIdentifying, showOpening, showProfiling } from './openModel.js';
 import { ProgressMeter, type ProgressMode } from './ProgressMeter.js';
+import { RunWatch } from './RunWatch.js';
 import { checkCommandPaths, writeStats } from './reportFiles.js';
 import { checkStandardInput } from './standardInput.js';
 import { checkStandardOutput } from './standardOutput.js';
@@ -22,6 +24,7 @@ import { addSwitch, requireFlags } from './flags/commandFlags.js';
 
 interface GenerateFlags extends EngineFlags, SamplingFlags, PlanFlags, TableFlags {
   readonly escapeSpecialTokens: boolean;
+  readonly chat?: 'on' | 'off';
   readonly carryFields: boolean;
   readonly sharePrefixes: 'on' | 'off';
   readonly lookAheadRows: number;
@@ -37,6 +40,14 @@ interface GenerateFlags extends EngineFlags, SamplingFlags, PlanFlags, TableFlag
   readonly progress: ProgressMode;
 }
 
+const EXAMPLES = `
+Examples:
+  spillway generate --model smollm2-135m-instruct \\
+    --input questions.txt --output answers.jsonl
+  spillway generate --model smollm2-135m-instruct --input tickets.csv \\
+    --output answers.csv --columns prompt=question --max-new-tokens 32
+  spillway generate ... --resume        goes on with a run that was cut off`;
+
 export function addGenerate(program: Command, context: CommandContext): void {
   const command = program.command('generate').description('Answers each row of a file of prompts. A run that was cut off goes on with --resume.');
   command.optionsGroup('Model and files:');
@@ -45,6 +56,7 @@ export function addGenerate(program: Command, context: CommandContext): void {
   command.addOption(new Option('--output <file|->', 'necessary; results; - is stdout').argParser(path));
   addTableFlags(command);
   addSwitch(command, '--escape-special-tokens', 'text such as <|im_start|> inside a row is data, not a control token');
+  command.addOption(new Option('--chat <on|off>', "on: a row's prompt is a user's message, for the model's chat template; off: raw text (default: on for lines of text if the model has a template, else off)").choices(['on', 'off']));
   addSwitch(command, '--carry-fields', "other fields of a row go into its result's `row`");
   command.addOption(new Option('--share-prefixes <on|off>', 'what prompts begin with alike is computed once').choices(['on', 'off']).default('on'));
   command.option('--look-ahead-rows <n>', 'rows that are read beyond those for which there are places: what begins alike among them is brought together', wholeNumber(ROWS_AHEAD.least, ROWS_AHEAD.most), ROWS_AHEAD.fallback);
@@ -63,10 +75,11 @@ export function addGenerate(program: Command, context: CommandContext): void {
   command.addOption(new Option('--stats <file>', 'write what the run did, as one JSON document (default: none)').argParser(path));
   command.addOption(new Option('--trace <file>', 'write every task as a Chrome trace, for Perfetto (default: none)').argParser(path));
   command.addOption(new Option('--progress <when>', 'on stderr; auto: if it is a terminal').choices(['auto', 'on', 'off']).default('auto'));
-  command.action((flags: GenerateFlags) => generate(flags, context));
+  command.addHelpText('after', EXAMPLES);
+  command.action((flags: GenerateFlags) => generate(flags, new Set(command.options.map(({ long }) => long ?? '')), context));
 }
 
-async function generate(flags: GenerateFlags, context: CommandContext): Promise<void> {
+async function generate(flags: GenerateFlags, flagNames: ReadonlySet<string>, context: CommandContext): Promise<void> {
   requireFlags(flags, 'model', 'input', 'output');
   if (flags.output === '-') checkStandardOutput();
   if (flags.input === '-') checkStandardInput((text) => context.say(text));
@@ -79,7 +92,7 @@ async function generate(flags: GenerateFlags, context: CommandContext): Promise<
   };
   const { resume, retryErrors, overwrite, errors } = flags;
   // What can be refused at once is refused before a model is fetched or read.
-  const known = knownModel(flags.model) !== undefined;
+  const known = isModelName(flags.model);
   await checkPaths(flags, inputs, known ? undefined : flags.model);
   await checkJobFiles({ ...files, resume, retryErrors, overwrite, published: formats.published, ...(errors !== undefined && { errors }) });
 
@@ -124,29 +137,39 @@ async function generate(flags: GenerateFlags, context: CommandContext): Promise<
     job = await Job.open({ ...jobOptions(flags, formats), modelFiles, resultIdentity: foreseenIdentity(settings, hash), generate: options });
     const results = resultsOf(job, flags);
     engine = await openEngine(results === undefined ? undefined : results - job.keptRows);
-    if (flags.trace !== undefined) trace = new TraceFile(flags.trace);
+    if (flags.trace !== undefined) trace = new TraceFile(flags.trace, flags.resume);
     const start = performance.now();
     const running = engine;
-    context.signal.addEventListener('abort', () => context.say('finished rows are kept'), { once: true });
+    const watch = new RunWatch(flags.chat === undefined);
     const summary = await job.run({
       resultIdentity: running.resultIdentity,
-      generate: (rows, rowsOptions) => running.generate(rows, {
+      generate: (rows, rowsOptions) => watch.results(running.generate(watch.rows(rows), {
         ...rowsOptions, ...(reuse && { reuse }), sharePrefixes: flags.sharePrefixes === 'on', lookAhead: lookAheadOf(flags), ...(flags.overlap === 'off' && { pipeline: serialPipeline }),
-      }),
+      })),
     });
     meter.stop();
+    for (const words of watch.words(running.tokenizer.hasChatTemplate, running.source.tokenizer.kind !== 'none')) context.say(withFlags(words, flagNames));
     context.say(describeRun(summary, stats, (performance.now() - start) / 1000));
     context.exitCode = hasErrors(summary) ? EXIT.rowErrors : EXIT.fine;
   };
-  await allThrough(
+  const done = allThrough(
     run,
     () => meter.stop(),
     () => engine?.close(),
     () => job?.close(),
     () => reuse?.close(),
     () => trace?.close(),
-    () => flags.stats !== undefined && stats !== undefined && writeStats(flags.stats, stats),
+    // A job that had nothing to do keeps the report of the run that did it.
+    () => flags.stats !== undefined && stats !== undefined && !(flags.resume && didNothing(stats) && existsSync(flags.stats)) && writeStats(flags.stats, stats),
   );
+  await done.catch((error: unknown) => {
+    if (error instanceof InterruptedError && job !== undefined) context.say(describeRest(job.finishedRows, resultsOf(job, flags), job.resultsFile));
+    throw error;
+  });
+}
+
+function didNothing({ rows, tokens }: RunStats): boolean {
+  return rows.done + rows.failed + tokens.prompt === 0;
 }
 
 /** Takes every step, also after one that failed. @throws what failed first */
@@ -193,13 +216,14 @@ function hasErrors({ failed, keptFailed }: JobSummary): boolean {
 }
 
 function rowOptions(flags: GenerateFlags): GenerateOptions {
-  const { maxNewTokens, temperature, topP, topK, minP, repetitionPenalty, seed, samples, stop, ignoreEos, logprobs, escapeSpecialTokens, order, rowTimeout } = flags;
+  const { maxNewTokens, temperature, topP, topK, minP, repetitionPenalty, seed, samples, stop, ignoreEos, logprobs, escapeSpecialTokens, chat, order, rowTimeout } = flags;
   return {
     maxNewTokens, temperature, topP, topK, minP, repetitionPenalty, seed, ignoreEos, escapeSpecialTokens, order,
     ...(stop === undefined ? {} : { stop }),
     ...(samples === undefined ? {} : { samples }),
     ...(rowTimeout === undefined ? {} : { rowTimeout }),
     ...(logprobs === undefined ? {} : { logprobs }),
+    ...(chat === undefined ? {} : { chat: chat === 'on' }),
   };
 }
 

@@ -154,7 +154,7 @@ export class CountedInput implements RowSource {
     return new JobFileError(
       this.path,
       `the input ${how} during the run: found ${foundThere}, expected the ${bytes} bytes (${rows} rows) that were counted when it began; ` +
-        `rows that were finished are intact, and --resume goes on with them once the input is again what it was`,
+        `rows that were finished are intact, and \`resume\` goes on with them once the input is again what it was`,
     );
   }
 }

@@ -54,6 +54,7 @@ export class Job implements AsyncDisposable {
   #sink: RowSink | undefined;
   #record: JobRecord | undefined;
   #started = false;
+  #written = 0;
 
   private constructor(
     private readonly options: JobOptions,
@@ -71,6 +72,16 @@ export class Job implements AsyncDisposable {
   /** Results that stand in the output and are not made again. */
   get keptRows(): number {
     return this.file?.earlier?.done.size ?? 0;
+  }
+
+  /** Results that stand in the output by now: those that were kept, and those of this run. */
+  get finishedRows(): number {
+    return this.keptRows + this.#written;
+  }
+
+  /** Where results stand while the job runs: the output, or the journal beside it. Undefined for a stream, which takes them once. */
+  get resultsFile(): string | undefined {
+    return this.file?.files.journalOf(this.file.record).path;
   }
 
   /**
@@ -94,7 +105,7 @@ export class Job implements AsyncDisposable {
     const files = await checkJobFiles(paths);
     const opened = await JobInput.open(options, formats, files.input);
     if (typeof output !== 'string' || files.output === 'special') {
-      if (errors !== undefined) throw new UsageError('--errors needs a regular file as output: a stream takes all results');
+      if (errors !== undefined) throw new UsageError('`errors` needs a regular file as output: a stream takes all results');
       return new Job(options, undefined, opened, formats).#checked();
     }
 
@@ -242,17 +253,19 @@ export class Job implements AsyncDisposable {
       for await (const result of results) {
         const formatted = formatResult(result);
         await this.#sink?.write(formatted.line);
+        this.#written += 1;
         if (formatted.failed) counts.failed += 1;
       }
       return;
     }
-    const finished = async function* (): AsyncGenerator<FinishedRow, void, undefined> {
+    const finished = async function* (this: Job): AsyncGenerator<FinishedRow, void, undefined> {
       for await (const result of results) {
         if (result.error) counts.failed += 1;
+        this.#written += 1;
         yield { result, carry: result.row };
       }
     };
-    for await (const chunk of compressed(format.encode(finished(), this.#writeOptions()), compression, 'output')) await this.#sink?.write(chunk);
+    for await (const chunk of compressed(format.encode(finished.call(this), this.#writeOptions()), compression, 'output')) await this.#sink?.write(chunk);
   }
 
   /** Writes the output, and what failed, from the journal. */
@@ -302,5 +315,5 @@ export class Job implements AsyncDisposable {
 
 /** What an output is to be, where it is not what a run before wrote: `with --errors FILE`, `as csv`. */
 function describeForm({ errors }: JobOptions, { output: { format, compression } }: JobFormats): string {
-  return errors !== undefined ? `with --errors ${errors}` : `as ${format.name}${compression === undefined ? '' : ` in ${compression}`}`;
+  return errors !== undefined ? `with \`errors\` ${errors}` : `as ${format.name}${compression === undefined ? '' : ` in ${compression}`}`;
 }

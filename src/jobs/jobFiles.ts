@@ -42,8 +42,8 @@ export interface JobFileState {
 export async function checkJobFiles(options: JobFileOptions): Promise<JobFileState> {
   checkObject('options', options);
   const { output, modelFiles = [], resume = false, retryErrors = false, overwrite = false, published = false, errors } = options;
-  if (retryErrors && !resume) throw new UsageError('--retry-errors goes with --resume: it redoes the error rows of an output that exists');
-  if (resume && overwrite) throw new UsageError('--resume and --overwrite contradict each other: go on with the output, or begin anew?');
+  if (retryErrors && !resume) throw new UsageError('`retryErrors` goes with `resume`: it redoes the error rows of an output that exists');
+  if (resume && overwrite) throw new UsageError('`resume` and `overwrite` contradict each other: go on with the output, or begin anew?');
 
   const inputs = options.input === undefined ? [] : [options.input].flat();
   const inputStats: Stats[] = [];
@@ -76,7 +76,7 @@ export async function checkJobFiles(options: JobFileOptions): Promise<JobFileSta
 }
 
 function checkNoOutput(resume: boolean): 'none' {
-  if (resume) throw new UsageError('--resume needs --output FILE: a stream cannot be read again');
+  if (resume) throw new UsageError('`resume` needs a file as `output`: a stream cannot be read again');
   return 'none';
 }
 
@@ -107,7 +107,7 @@ async function checkOutput(
   if (own?.isDirectory() === true) throw new JobFileError(path, 'cannot be written: it is a folder, expected a file');
   // What a process has open is written through, whatever it is: it may be behind something that stands there already.
   if (own !== undefined && (!own.isFile() || (await descriptorOf(path)) !== undefined)) {
-    if (resume) throw new UsageError(`--resume needs a regular file as output: ${path} cannot be read again`);
+    if (resume) throw new UsageError(`\`resume\` needs a regular file as output: ${path} cannot be read again`);
     return 'special';
   }
   if (own !== undefined && own.nlink > 1 && !published) {
@@ -116,7 +116,7 @@ async function checkOutput(
   // Until a run has ended there may be the journal alone.
   const kept = own !== undefined ? path : hasJournal(place) ? journalPath(place) : undefined;
   if (kept === undefined) await checkFolder(place);
-  else if (!resume && !overwrite) throw new UsageError(`${kept} exists; --resume goes on with it, --overwrite begins anew`);
+  else if (!resume && !overwrite) throw new UsageError(`${kept} exists; \`resume\` goes on with it, \`overwrite\` begins anew`);
   checkSidecars(place, published);
   return kept === undefined ? 'absent' : 'regular';
 }

@@ -48,6 +48,7 @@ export function resultOptions(options: GenerateOptions, more: Readonly<Record<st
     ignoreEos: options.ignoreEos ?? false,
     logprobs: options.logprobs ?? null,
     escapeSpecialTokens: options.escapeSpecialTokens ?? false,
+    chat: options.chat ?? null,
     ...more,
   };
 }

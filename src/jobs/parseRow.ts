@@ -1,7 +1,8 @@
 import { isObject } from '../arguments/isObject.js';
 import { RowError, type RowErrorCode } from '../errors/RowError.js';
 import type { ChatMessage } from '../model/Tokenizer.js';
-import type { BadRow, Row, RowInput } from '../Row.js';
+import type { BadRow, Row, RowInput, RowPrompt } from '../Row.js';
+import { misspelt } from '../rows/misspelt.js';
 import { promptField } from '../rows/promptField.js';
 import { NUMBERS, PROMPTS } from '../rows/rowFields.js';
 
@@ -23,6 +24,7 @@ export function parseRow(value: unknown, line: number, carryFields: boolean): Ro
   try {
     const id = readId(value['id']);
     if (id !== undefined) identity = { id };
+    if (!carryFields) checkNames(value);
     return { ...identity, ...readPrompt(value), ...readNumbers(value), ...readStop(value['stop']), ...carry };
   } catch (error) {
     if (!(error instanceof RowError)) throw error;
@@ -33,6 +35,13 @@ export function parseRow(value: unknown, line: number, carryFields: boolean): Ro
 /** A line that is no row: nobody gave it an id. */
 export function lineWithoutRow(line: number, code: RowErrorCode, message: string): BadRow {
   return { id: line, duplicate: false, error: { code, message } };
+}
+
+/** A field that is nearly one of ours would be left out in silence. Where others are carried, it is one of them. @throws RowError */
+function checkNames(value: Readonly<Record<string, unknown>>): void {
+  const wrong = misspelt(Object.keys(value));
+  if (wrong === undefined || isAbsent(value[wrong.name])) return;
+  throw new RowError('invalid-row', `found the field ${JSON.stringify(wrong.name)}, expected ${wrong.meant}`);
 }
 
 /** @throws RowError */
@@ -46,7 +55,7 @@ function readId(value: unknown): string | number | undefined {
   return value;
 }
 
-function readPrompt(row: Readonly<Record<string, unknown>>): Pick<Row, 'prompt' | 'messages' | 'tokens'> {
+function readPrompt(row: Readonly<Record<string, unknown>>): RowPrompt {
   const { prompt, messages, tokens } = row;
   const field = promptField(row);
   if (field === 'prompt') {

@@ -41,7 +41,7 @@ export async function publish({ journal, path, file, options, wanted, rows }: Pu
     await putInPlace(path, content, await modeOf(journal.path));
   } catch (error) {
     if (error instanceof SpillwayError) throw error;
-    throw new JobFileError(path, `cannot be written: ${describeFileError(error)}; all results are safe in ${journal.path}, and --resume writes it once more`, { cause: error });
+    throw new JobFileError(path, `cannot be written: ${describeFileError(error)}; all results are safe in ${journal.path}, and \`resume\` writes it once more`, { cause: error });
   }
 }
 

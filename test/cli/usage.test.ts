@@ -71,7 +71,7 @@ describe('wrong usage: exit 1, and nothing is read or written', () => {
     expect(await refused(['tokenize'])).toContain('missing: --model');
     expect(await refused(['inspect'])).toContain('missing: --model');
     expect(await refused(['perplexity', '--model', TINY_MODEL])).toContain('missing: --text, --window');
-    expect(await refused(['pull'])).toContain('either an ID or --list');
+    expect(await refused(['pull'])).toContain('either a name or --list');
     expect(await refused(generate('--seed'))).toContain('argument missing');
   });
 
@@ -102,32 +102,32 @@ describe('wrong usage: exit 1, and nothing is read or written', () => {
   });
 
   test.each([
-    ['--gpu-memory', '4GiB', 'gpuMemory: found 4 GiB, but there is no GPU here'],
+    ['--gpu-memory', '4GiB', '--gpu-memory: found 4 GiB, but there is no GPU here'],
   ])('%s %s asks for what is not there, and is told what is', async (flag, value, words) => {
     expect(await refused(generate(flag, value))).toContain(words);
   });
 
   test('what only the engine or the files can refuse leaves nothing behind either', async () => {
-    expect(await refused(generate('--logprobs', '100000'))).toContain('logprobs: found 100000');
+    expect(await refused(generate('--logprobs', '100000'))).toContain('--logprobs: found 100000');
     // None of the package's machines is one to run on.
     for (const machine of ['flexgen-t4', 'nowhere']) {
-      expect(await refused(generate('--hardware', machine))).toContain(`hardware: found "${machine}", expected this, or a file (./NAME for one of that name)`);
+      expect(await refused(generate('--hardware', machine))).toContain(`--hardware: found "${machine}", expected this, or a file (./NAME for one of that name)`);
     }
-    expect(await refused(generate('--device', 'cuda'))).toContain('device: found "cuda"');
-    expect(await refused(generate('--gpu-products', 'cublaslt'))).toContain('gpuProducts: found "cublaslt" without gpuMemory');
+    expect(await refused(generate('--device', 'cuda'))).toContain('--device: found "cuda"');
+    expect(await refused(generate('--gpu-products', 'cublaslt'))).toContain('--gpu-products: found "cublaslt" without gpuMemory');
     expect(await refused(generate('--retry-errors'))).toContain('--retry-errors goes with --resume');
     expect(await refused(generate('--resume', '--overwrite'))).toContain('contradict');
     expect(await refused(generate('--stats', path('out.jsonl')))).toContain('--output and --stats name the same file');
     expect(await refused(generate('--trace', input))).toContain('--input and --trace name the same file');
     expect(await refused(['generate', '--model', TINY_MODEL, '--input', input, '--output', input, '--overwrite'])).toContain('same file');
-    expect(await refused(['generate', '--model', TINY_MODEL, '--input', input, '--output', '-', '--resume'])).toContain('--resume needs --output FILE');
+    expect(await refused(['generate', '--model', TINY_MODEL, '--input', input, '--output', '-', '--resume'])).toContain('--resume needs a file as --output');
     expect(await refused(['pull', 'no-such-model'])).toContain('smollm2-135m-instruct');
     expect(existsSync(input)).toBe(true);
   });
 
   test('what this machine cannot do is refused before a model is looked for', async () => {
     for (const command of [['generate', '--input', '-', '--output', '-'], ['perplexity', '--text', input, '--window', '4'], ['bench']]) {
-      expect(await refused([...command, '--model', 'no-such-model', '--device', 'cuda'])).toContain('device: found "cuda"');
+      expect(await refused([...command, '--model', 'no-such-model', '--device', 'cuda'])).toContain('--device: found "cuda"');
     }
   });
 

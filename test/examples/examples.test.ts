@@ -73,14 +73,14 @@ describe('examples', () => {
   });
 });
 
-describe('prompts.jsonl', () => {
-  test('holds at least 40 tasks, each with its own id and its own limit', async () => {
-    const lines = (await readFile('examples/prompts.jsonl', 'utf8')).trim().split('\n');
+describe.each([['prompts.jsonl', 40], ['demo.jsonl', 10]] as const)('%s', (name, least) => {
+  test(`holds at least ${least} tasks, each with its own id and its own limit`, async () => {
+    const lines = (await readFile(`examples/${name}`, 'utf8')).trim().split('\n');
     const rows = lines.map((line) => JSON.parse(line) as { id: string; messages: { role: string; content: string }[]; maxNewTokens: number });
-    expect(rows.length).toBeGreaterThanOrEqual(40);
+    expect(rows.length).toBeGreaterThanOrEqual(least);
     expect(new Set(rows.map(({ id }) => id)).size).toBe(rows.length);
     for (const { id, messages, maxNewTokens } of rows) {
-      expect(id).toMatch(/^[a-z]+\/[a-z0-9-]+$/);
+      expect(id).toMatch(/^[a-z]+(\/[a-z0-9-]+)?$/);
       expect(messages.at(-1)).toMatchObject({ role: 'user', content: expect.stringMatching(/\S{2}/) });
       expect(maxNewTokens).toBeGreaterThan(0);
       expect(maxNewTokens).toBeLessThanOrEqual(128);

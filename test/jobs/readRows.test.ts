@@ -41,7 +41,7 @@ describe('lines', () => {
 
   test('text: a line is a prompt, blanks within it kept', async () => {
     expect(await rowsOf('\uFEFF  a \r\n\n{"prompt":1}\nlast', { format: 'text' })).toEqual([
-      { id: 1, ...NUMBERED, prompt: '  a ' }, { id: 3, ...NUMBERED, prompt: '{"prompt":1}' }, { id: 4, ...NUMBERED, prompt: 'last' },
+      { id: 1, ...NUMBERED, prompt: '  a ', chat: 'auto' }, { id: 3, ...NUMBERED, prompt: '{"prompt":1}', chat: 'auto' }, { id: 4, ...NUMBERED, prompt: 'last', chat: 'auto' },
     ]);
   });
 
@@ -122,9 +122,9 @@ describe('fields', () => {
   });
 
   test('other fields are carried if asked for, and ours never', async () => {
-    const line = '{"id":1,"prompt":"a","seed":1,"source":{"page":3},"max_new_tokens":9}';
+    const line = '{"id":1,"prompt":"a","seed":1,"source":{"page":3},"new_tokens_of":9}';
     expect(await rowsOf(line)).toEqual([{ id: 1, prompt: 'a', seed: 1 }]);
-    expect(await rowsOf(line, { carryFields: true })).toEqual([{ id: 1, prompt: 'a', seed: 1, carry: { source: { page: 3 }, max_new_tokens: 9 } }]);
+    expect(await rowsOf(line, { carryFields: true })).toEqual([{ id: 1, prompt: 'a', seed: 1, carry: { source: { page: 3 }, new_tokens_of: 9 } }]);
   });
 
   test('__proto__ is an ordinary field: no prototype changes', async () => {
@@ -317,5 +317,26 @@ describe('properties', () => {
       }),
       { numRuns: 5000 },
     );
+  });
+});
+
+describe('a file that is not what it was taken for, and fields that are not what was meant', () => {
+  test.each([
+    ['id,question', 'csv'], ['id;question', 'csv'], ['id\tquestion', 'tsv'], ['What is the capital of France?', 'text'], ['Say yes, or no.', 'text'],
+  ])('%s as a first line: it may be %s', async (line, format) => {
+    expect(await errorOf(line)).toMatch(new RegExp(`^invalid-json: line 1: .*; it may be ${format} rather than jsonl: say so \\(\`inputFormat\`\\)$`));
+  });
+
+  test('a broken line of JSON, and a later line, are no other format', async () => {
+    expect(await errorOf('{"prompt": ')).not.toContain('it may be');
+    const [, second] = await rowsOf('{"prompt":"a"}\nid,question\n');
+    expect(second).toMatchObject({ error: { code: 'invalid-json' } });
+    expect(JSON.stringify(second)).not.toContain('it may be');
+  });
+
+  test('a field that is nearly one of ours is a row error, unless others are carried', async () => {
+    expect(await errorOf('{"prompt":"a","max_tokens":5}')).toBe('invalid-row: found the field "max_tokens", expected maxNewTokens');
+    expect(await errorOf('{"prompt":"a","label":5,"max_tokens":null}')).toBe('no error');
+    expect(await rowsOf('{"prompt":"a","max_tokens":5}\n', { carryFields: true })).toEqual([{ id: 1, ...NUMBERED, prompt: 'a', carry: { max_tokens: 5 } }]);
   });
 });

@@ -42,6 +42,7 @@ const RUN_CHECKS: Readonly<Record<keyof RunOptions, Check>> = {
   rowTimeout: number({ least: 0, above: true }),
   logprobs: whole(0),
   escapeSpecialTokens: checkBoolean,
+  chat: checkBoolean,
   order: oneOf('input', 'completion'),
   schedule: checkSchedule,
   sharePrefixes: checkBoolean,

@@ -106,10 +106,18 @@ function promptTokens(row: Row, options: GenerateOptions, tokenizer: Tokenizer, 
     const prompt: unknown = row.prompt;
     if (typeof prompt !== 'string') throw new RowError('invalid-row', `prompt: found ${found(prompt)}, expected a string`);
     checkUnits(prompt.length, limits);
-    tokens = tokenizer.encode(prompt, { parseSpecial });
+    tokens = isChat(row, options, tokenizer) ? tokenizer.encodeChat([{ role: 'user', content: prompt }], { parseSpecial }) : tokenizer.encode(prompt, { parseSpecial });
   }
   if (tokens.length === 0) throw new RowError('empty-prompt', 'the prompt has no tokens, and the model has no begin token to start from');
   return checkedTokens(tokens, limits.vocabularySize);
+}
+
+/** Whether a row's text is a user's message. @throws RowError */
+function isChat(row: Row, options: GenerateOptions, { hasChatTemplate }: Tokenizer): boolean {
+  const chat: unknown = 'chat' in row ? row.chat : undefined;
+  if (chat === undefined || chat === null || chat === 'auto') return options.chat ?? (chat === 'auto' && hasChatTemplate);
+  if (typeof chat !== 'boolean') throw new RowError('invalid-row', `chat: found ${found(chat)}, expected true, false or auto`);
+  return chat;
 }
 
 /** Text far beyond the model's context is refused before it takes seconds to find out how far. @throws RowError */

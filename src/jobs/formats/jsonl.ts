@@ -25,13 +25,20 @@ export const jsonl: RowFormat = {
   },
 };
 
+/** What a file probably is whose first line is no JSON. */
+function likelyFormat(line: string): string {
+  if (/^\s*[[{"]/.test(line)) return '';
+  const format = line.includes('\t') ? 'tsv' : /^[^.?!]*[,;|][^.?!]*$/.test(line) ? 'csv' : 'text';
+  return `; it may be ${format} rather than jsonl: say so (\`inputFormat\`)`;
+}
+
 function parseLine(line: string, number: number, carryFields: boolean, columns: Readonly<Record<string, string>> | undefined): RowInput {
   let value: unknown;
   try {
     value = JSON.parse(line);
   } catch (error) {
     // V8's message quotes a piece of the line, so it stays short; a stack overflow on deep nesting ends here too.
-    return lineWithoutRow(number, 'invalid-json', `line ${number}: ${error instanceof Error ? error.message : String(error)}`);
+    return lineWithoutRow(number, 'invalid-json', `line ${number}: ${error instanceof Error ? error.message : String(error)}${number === 1 ? likelyFormat(line) : ''}`);
   }
   return parseRow(columns === undefined ? value : mappedFields(value, columns), number, carryFields);
 }

@@ -37,7 +37,7 @@ export function resultColumns(carried: readonly string[], { resultColumns: names
   const all = [...carried, ...chosen.map(({ name }) => name)];
   const twice = chosen.find(({ name }) => all.indexOf(name) !== all.lastIndexOf(name));
   if (twice !== undefined) {
-    throw new UsageError(`${output}: found two columns ${found(twice.name)}, expected each name once; --result-columns ${twice.was}=NAME gives the results another`);
+    throw new UsageError(`${output}: found two columns ${found(twice.name)}, expected each name once; \`resultColumns\` (${twice.was}=NAME) gives the results another`);
   }
   return chosen;
 }

@@ -3,7 +3,7 @@ import { ROW_LIMITS } from '../../model/files/limits.js';
 import { countLines, filledLines, noText, tooLong } from './lines.js';
 import type { RowFormat } from './RowFormat.js';
 
-/** A prompt a line; an answer a line. */
+/** A prompt a line, which is a user's message where the model has a chat template; an answer a line. */
 export const text: RowFormat = {
   name: 'text',
   extensions: ['txt', 'text'],
@@ -12,7 +12,7 @@ export const text: RowFormat = {
     for await (const { number, bytes } of filledLines(source, maxLineBytes)) {
       if (bytes === undefined) yield tooLong(number, maxLineBytes);
       else if (!isUtf8(bytes)) yield noText(number, 'invalid-row');
-      else yield { id: number, duplicate: false, prompt: bytes.toString('utf8') };
+      else yield { id: number, duplicate: false, prompt: bytes.toString('utf8'), chat: 'auto' };
     }
   },
   count: (source) => countLines(source, ROW_LIMITS.lineBytes),
