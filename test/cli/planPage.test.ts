@@ -30,10 +30,9 @@ function draw(page: string, width: number): Drawn[] {
     getComputedStyle: () => ({ getPropertyValue: (name: string) => ` ${name.slice(2)} ` }),
     addEventListener: () => undefined,
     matchMedia: () => ({ addEventListener: () => undefined }),
-    uPlot: class {
-      constructor(options: Omit<Drawn, 'data'>, data: Drawn['data']) {
-        drawn.push({ ...options, data });
-      }
+    // A function that is called with `new`.
+    uPlot: function uPlot(options: Omit<Drawn, 'data'>, data: Drawn['data']) {
+      drawn.push({ ...options, data });
     },
   });
   runInContext(script, context);
