@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net';
 export type Fault =
   | { readonly kind: 'status'; readonly status: number; readonly code?: string; readonly retryAfter?: number }
   /** The connection ends after so many bytes of the body. */
-  | { readonly kind: 'cut'; readonly after: number }
+  | { readonly kind: 'cut'; readonly after: number; readonly milliseconds?: number }
   /** A byte is another one. */
   | { readonly kind: 'flip'; readonly at: number }
   /** Too few bytes, too many, or all of them where a part was asked for, all said to be right. */
@@ -47,6 +47,8 @@ export class StubHub implements AsyncDisposable {
   readonly entries: unknown[] = [];
   /** What stands in the list instead of a file's true hash or size. */
   readonly lies = new Map<string, Readonly<Record<string, unknown>>>();
+  /** Called with the first byte that is asked for, before a file is served. */
+  onFile: (first: number) => void = () => undefined;
   /** Where the list goes on. */
   next: string | undefined;
   listing: string | undefined;
@@ -125,6 +127,7 @@ export class StubHub implements AsyncDisposable {
     if (request.headers.authorization !== undefined) this.tokens.files.add(request.headers.authorization);
     const { bytes } = this.files.get(path) ?? { bytes: Buffer.alloc(0) };
     const asked = Number(/^bytes=(\d+)-/.exec(request.headers.range ?? '')?.[1] ?? 0);
+    this.onFile(asked);
     const fault = this.faults.shift();
     if (fault?.kind === 'silent') return;
     if (fault?.kind === 'status' || fault?.kind === 'html') {
@@ -142,7 +145,7 @@ export class StubHub implements AsyncDisposable {
       ...(fault?.kind === 'short' || fault?.kind === 'long' ? {} : { 'content-length': body.length }),
       ...(part && { 'content-range': `bytes ${from}-${bytes.length - 1}/${bytes.length}` }),
     });
-    if (fault?.kind === 'cut' || fault?.kind === 'stall') response.write(body.subarray(0, fault.after % (body.length + 1)), () => fault.kind === 'cut' && setTimeout(() => response.destroy(), 2));
+    if (fault?.kind === 'cut' || fault?.kind === 'stall') response.write(body.subarray(0, fault.after % (body.length + 1)), () => fault.kind === 'cut' && setTimeout(() => response.socket?.end(), fault.milliseconds ?? 2));
     else response.end(body);
   }
 }
