@@ -1,6 +1,6 @@
 import type { RowErrorCode } from './errors/RowError.js';
 import type { Progress, RunStats, TraceEvent } from './RunStats.js';
-import type { ChatMessage } from './model/Tokenizer.js';
+import type { ChatMessage, TemplateInput } from './model/Tokenizer.js';
 
 /** How tokens are chosen. A row may override each of these for itself. */
 export interface SamplingOptions {
@@ -27,8 +27,20 @@ export interface SamplingOptions {
   readonly samples?: number;
 }
 
-/** One prompt. Exactly one of `prompt`, `messages` and `tokens`. */
-export interface Row extends SamplingOptions {
+/** How prompts are made of rows. */
+export interface PromptOptions extends TemplateInput {
+  /** Text such as `<|im_start|>` inside a row is data, not a control token. Default false: it is parsed, as transformers does. */
+  readonly escapeSpecialTokens?: boolean;
+  /** The prompt of each row is this text, with `{{field}}` for a value of the row's `fields`. A row that lacks one is an error. Default: rows have prompts. */
+  readonly promptTemplate?: string;
+  /** Goes before the messages of each row that has no system message of its own. Default none. */
+  readonly system?: string;
+  /** A row's `prompt`, or what `promptTemplate` makes, is what a user says: it goes through the model's chat template. Default: where `system` is given. */
+  readonly chat?: boolean;
+}
+
+/** One prompt. Exactly one of `prompt`, `messages` and `tokens`, or what a `promptTemplate` asks for. `tools` and `templateArgs` are for its chat template; variables of the run's stay where it sets no other. */
+export interface Row extends SamplingOptions, TemplateInput {
   /** Default: the row's number in the input, from 1, which a row that was given it may have too. */
   readonly id?: string | number;
   /** The row's number in its job, from 0, where that is not its number in this input (a resumed job). */
@@ -46,6 +58,8 @@ export interface Row extends SamplingOptions {
   readonly messages?: readonly ChatMessage[];
   /** Token ids, used as they are. */
   readonly tokens?: readonly number[];
+  /** What `promptTemplate` takes values from. Default: `id` and `prompt`. */
+  readonly fields?: Readonly<Record<string, unknown>>;
   /** Carried into the result as `row`. */
   readonly carry?: Readonly<Record<string, unknown>>;
 }
@@ -83,6 +97,8 @@ export interface RowResult {
   readonly sample?: number;
   /** Without the end token and without the stop string. */
   readonly text: string;
+  /** What the model reasoned before its answer, where it did and it was asked for separately: then `text` is the answer alone. */
+  readonly reasoning?: string;
   readonly tokens: readonly number[];
   readonly finishReason: FinishReason;
   readonly usage: { readonly promptTokens: number; readonly completionTokens: number };
@@ -93,7 +109,7 @@ export interface RowResult {
 }
 
 /** What is kept of a row's result: what the model answered, and nothing of the row itself. */
-export interface KeptAnswer extends Pick<RowResult, 'text' | 'tokens' | 'logprobs'> {
+export interface KeptAnswer extends Pick<RowResult, 'text' | 'reasoning' | 'tokens' | 'logprobs'> {
   /** Errors are not kept: they may have other reasons than the row. */
   readonly finishReason: 'stop' | 'length';
 }
@@ -106,14 +122,20 @@ export interface AnswerStore {
   put(key: string, answer: KeptAnswer): void;
 }
 
+export const REASONING = ['keep', 'separate', 'drop'] as const;
+export type Reasoning = (typeof REASONING)[number];
+
 /** Options of one `generate` call; the sampling options are defaults for its rows. */
-export interface GenerateOptions extends SamplingOptions {
+export interface GenerateOptions extends SamplingOptions, PromptOptions {
   /** Go on past the end token, to `maxNewTokens`. Default false. */
   readonly ignoreEos?: boolean;
   /** Report the log-probability of each token, and of this many alternatives. Default: none. */
   readonly logprobs?: number;
-  /** Text such as `<|im_start|>` inside a row is data, not a control token. Default false: it is parsed, as transformers does. */
-  readonly escapeSpecialTokens?: boolean;
+  /**
+   * What becomes of a model's reasoning, where its chat template marks it (`<think>`…`</think>`): it stays in the text (the default), is a part of the result of
+   * its own, or is left out. White space round it goes with it; an answer that ends before its reasoning does has no text.
+   */
+  readonly reasoning?: Reasoning;
   /** Results in order of input (the default; finished rows wait for earlier ones, some thousand of them at most, but not beyond a failure or an abort) or of completion. */
   readonly order?: 'input' | 'completion';
   /** Answers that last: rows that are there are not computed. It stays open. Default none. */

@@ -5,6 +5,7 @@ import { addEngineFlags, addModelFlag, engineOptions, type EngineFlags } from '.
 import { addTableFlags, jobFormatsOf, readOptions, tableOptions, type TableFlags } from './flags/tableFlags.js';
 import { path, size, wholeNumber } from './flags/parsers.js';
 import { addMemoryFlags, addPlanFlags, planOptions, type PlanFlags } from './flags/planFlags.js';
+import { addPromptFlags, promptFiles, promptOptions, type PromptFlags } from './flags/promptFlags.js';
 import { addSamplingFlags, type SamplingFlags } from './flags/samplingFlags.js';
 import { expectedRows } from './expectedRows.js';
 import { describeEnginePlan, describeRun, rowProgress } from './generateReport.js';
@@ -20,8 +21,7 @@ import { checkStandardOutput } from './standardOutput.js';
 import { TraceFile } from './TraceFile.js';
 import { addSwitch, requireFlags } from './flags/commandFlags.js';
 
-interface GenerateFlags extends EngineFlags, SamplingFlags, PlanFlags, TableFlags {
-  readonly escapeSpecialTokens: boolean;
+interface GenerateFlags extends EngineFlags, SamplingFlags, PromptFlags, PlanFlags, TableFlags {
   readonly carryFields: boolean;
   readonly sharePrefixes: 'on' | 'off';
   readonly lookAheadRows: number;
@@ -43,12 +43,12 @@ export function addGenerate(program: Command, context: CommandContext): void {
   command.addOption(new Option('--input <file|->', 'necessary; rows with one of prompt, messages, tokens each, as lines of JSON or as a table; - is stdin').argParser(path));
   command.addOption(new Option('--output <file|->', 'necessary; results; - is stdout').argParser(path));
   addTableFlags(command);
-  addSwitch(command, '--escape-special-tokens', 'text such as <|im_start|> inside a row is data, not a control token');
   addSwitch(command, '--carry-fields', "other fields of a row go into its result's `row`");
   command.addOption(new Option('--share-prefixes <on|off>', 'what prompts begin with alike is computed once').choices(['on', 'off']).default('on'));
   command.option('--look-ahead-rows <n>', 'rows that are read beyond those for which there are places: what begins alike among them is brought together', wholeNumber(ROWS_AHEAD.least, ROWS_AHEAD.most), ROWS_AHEAD.fallback);
   command.option('--look-ahead-bytes <size>', 'most that all rows that wait may take (default: 32MiB)', size);
   command.addOption(new Option('--reuse <file>', 'answers that last: rows that it has from earlier runs are not computed, and it gets those that are (default: none)').argParser(path));
+  addPromptFlags(command);
   addSamplingFlags(command);
   addEngineFlags(command);
   addMemoryFlags(command, true);
@@ -78,6 +78,7 @@ async function generate(flags: GenerateFlags, context: CommandContext): Promise<
   const known = knownModel(flags.model) !== undefined;
   const formats = await jobFormatsOf(flags);
   await checkPaths(flags, known ? undefined : flags.model);
+  const prompts = await promptOptions(flags, context.signal);
   await checkJobFiles({ ...files, resume, retryErrors, overwrite, published: formats.published, ...(errors !== undefined && { errors }) });
 
   let job: Job | undefined;
@@ -94,6 +95,7 @@ async function generate(flags: GenerateFlags, context: CommandContext): Promise<
     const { files: modelFiles } = await readModel(model);
     const options: GenerateOptions = {
       ...rowOptions(flags),
+      ...prompts,
       signal: context.signal,
       onProgress: (progress) => meter.show('rows', rowProgress(progress, resultsOf(job, flags), job?.keptRows ?? 0)),
       onStats: (final) => {
@@ -105,7 +107,7 @@ async function generate(flags: GenerateFlags, context: CommandContext): Promise<
     const openEngine = (rows: number | undefined): Promise<Engine> => Engine.open({
       ...settings,
       expectedRows: async (tokenizer: Tokenizer) => {
-        const expected = await expectedRows(flags.input, readOptions(flags), options, tokenizer, rows);
+        const expected = await expectedRows(flags.input, readOptions(flags, prompts), options, tokenizer, rows);
         return expected && flags.sharePrefixes === 'off' ? { ...expected, sharedPrefixTokens: 0 } : expected;
       },
       signal: context.signal,
@@ -118,7 +120,7 @@ async function generate(flags: GenerateFlags, context: CommandContext): Promise<
       ...showOpening(meter, context),
     });
     const { hash } = await identifyModel(modelFiles, { signal: context.signal, onProgress: showIdentifying(meter) });
-    job = await Job.open({ ...jobOptions(flags), modelFiles, resultIdentity: foreseenIdentity(settings, hash), generate: options });
+    job = await Job.open({ ...jobOptions(flags, prompts), modelFiles, resultIdentity: foreseenIdentity(settings, hash), generate: options });
     const results = resultsOf(job, flags);
     engine = await openEngine(results === undefined ? undefined : results - job.keptRows);
     if (flags.trace !== undefined) trace = new TraceFile(flags.trace);
@@ -160,13 +162,15 @@ async function allThrough(...steps: readonly (() => unknown)[]): Promise<void> {
 }
 
 /** @param model as a path, once that is known */
-function checkPaths({ input, policy, hardware, output, errors, reuse, stats, trace }: GenerateFlags, model: string | undefined): Promise<void> {
+function checkPaths(flags: GenerateFlags, model: string | undefined): Promise<void> {
+  const { input, policy, hardware, output, errors, reuse, stats, trace } = flags;
   return checkCommandPaths({
     model,
     read: {
       input: input === '-' ? undefined : input,
       policy: policy === 'auto' || policy === 'default' ? undefined : policy,
       hardware: hardware === 'this' ? undefined : hardware,
+      ...promptFiles(flags),
     },
     output: output === '-' ? undefined : output,
     errors,
@@ -190,19 +194,19 @@ function hasErrors({ failed, keptFailed }: JobSummary): boolean {
 }
 
 function rowOptions(flags: GenerateFlags): GenerateOptions {
-  const { maxNewTokens, temperature, topP, topK, minP, repetitionPenalty, seed, samples, stop, ignoreEos, logprobs, escapeSpecialTokens, order } = flags;
+  const { maxNewTokens, temperature, topP, topK, minP, repetitionPenalty, seed, samples, stop, ignoreEos, logprobs, order } = flags;
   return {
-    maxNewTokens, temperature, topP, topK, minP, repetitionPenalty, seed, ignoreEos, escapeSpecialTokens, order,
+    maxNewTokens, temperature, topP, topK, minP, repetitionPenalty, seed, ignoreEos, order,
     ...(stop === undefined ? {} : { stop }),
     ...(samples === undefined ? {} : { samples }),
     ...(logprobs === undefined ? {} : { logprobs }),
   };
 }
 
-function jobOptions(flags: GenerateFlags): JobOptions {
+function jobOptions(flags: GenerateFlags, prompts: GenerateOptions): JobOptions {
   const { input, output, carryFields, resume, retryErrors, overwrite } = flags;
   return {
-    input: input === '-' ? readRows(process.stdin, { ...readOptions(flags), carryFields, name: 'standard input' }) : input,
+    input: input === '-' ? readRows(process.stdin, { ...readOptions(flags, prompts), carryFields, name: 'standard input' }) : input,
     output: output === '-' ? process.stdout : output,
     ...tableOptions(flags),
     carryFields,

@@ -64,9 +64,9 @@ export class JobInput {
     if (typeof input !== 'string') return input;
     const source: RowSource = this.counted ?? { name: input, bytes: () => decompressed(readable(bytesOf(input, generate?.signal), input), this.file.compression, input) };
     const options: ReadOptions = {
-      carryFields, maxLineBytes: ROW_LIMITS.lineBytes, ...(columns && { columns }), ...(delimiter !== undefined && { delimiter }),
+      carryFields, maxLineBytes: ROW_LIMITS.lineBytes, templated: generate?.promptTemplate !== undefined, ...(columns && { columns }), ...(delimiter !== undefined && { delimiter }),
       onTable: (table) => {
-        checkPromptColumn(input, table.columns, columns);
+        if (generate?.promptTemplate === undefined) checkPromptColumn(input, table.columns, columns);
         this.#table = table;
       },
     };

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { isObject } from '../arguments/isObject.js';
+import { shortened } from '../arguments/shortened.js';
 import { JobFileError } from '../errors/JobFileError.js';
 import { UsageError } from '../errors/UsageError.js';
 import { listMissing } from '../model/files/listMissing.js';
@@ -48,7 +49,20 @@ export function resultOptions(options: GenerateOptions, more: Readonly<Record<st
     ignoreEos: options.ignoreEos ?? false,
     logprobs: options.logprobs ?? null,
     escapeSpecialTokens: options.escapeSpecialTokens ?? false,
+    ...promptOptions(options),
     ...more,
+  };
+}
+
+/** How prompts are made, and what becomes of reasoning, as far as it is not the default: records from before there was a choice stay good. */
+function promptOptions({ promptTemplate, system, chat = system !== undefined, tools, templateArgs, reasoning = 'keep' }: GenerateOptions): Readonly<Record<string, unknown>> {
+  return {
+    ...(promptTemplate !== undefined && { promptTemplate }),
+    ...(system !== undefined && { system }),
+    ...(chat && { chat }),
+    ...(tools && { tools }),
+    ...(templateArgs && { templateArgs }),
+    ...(reasoning !== 'keep' && { reasoning }),
   };
 }
 
@@ -158,7 +172,8 @@ function namesOf(...values: readonly object[]): ReadonlySet<string> {
 }
 
 function describeValues(name: string, was: unknown, is: unknown): string {
-  return `${name} (was ${JSON.stringify(was) ?? 'not set'}, is ${JSON.stringify(is) ?? 'not set'})`;
+  const words = (value: unknown): string => (value === undefined ? 'not set' : shortened(JSON.stringify(value) ?? 'not set'));
+  return `${name} (was ${words(was)}, is ${words(is)})`;
 }
 
 /** `(was a.gguf, is b.gguf)`; of the same names, those whose contents differ. */

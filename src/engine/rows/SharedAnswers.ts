@@ -66,8 +66,8 @@ export class SharedAnswers {
   answered(key: string, result: RowResult): void {
     const others = this.waiting.get(key) ?? [];
     this.waiting.delete(key);
-    const { text, tokens, finishReason, logprobs } = result;
-    if (finishReason !== 'error') this.store?.put(key, { text, tokens, finishReason, ...(logprobs && { logprobs }) });
+    const { text, reasoning, tokens, finishReason, logprobs } = result;
+    if (finishReason !== 'error') this.store?.put(key, { text, ...(reasoning !== undefined && { reasoning }), tokens, finishReason, ...(logprobs && { logprobs }) });
     for (const row of others) {
       const own = answerFor(row, result);
       this.counter.equal(own);
@@ -88,11 +88,11 @@ export class SharedAnswers {
 }
 
 /** A row's own copy of another's answer: whoever gets one may do with it as they like. */
-function answerFor({ id, index, sample, carry }: RowIdentity, { text, tokens, finishReason, usage, logprobs, error }: (KeptAnswer | RowResult) & Pick<RowResult, 'usage' | 'error'>): RowResult {
+function answerFor({ id, index, sample, carry }: RowIdentity, { text, reasoning, tokens, finishReason, usage, logprobs, error }: (KeptAnswer | RowResult) & Pick<RowResult, 'usage' | 'error'>): RowResult {
   return {
     id, index,
     ...(sample !== undefined && { sample }),
-    text, tokens: [...tokens], finishReason, usage: { ...usage },
+    text, ...(reasoning !== undefined && { reasoning }), tokens: [...tokens], finishReason, usage: { ...usage },
     ...(logprobs && { logprobs: logprobs.map(({ top, ...each }) => ({ ...each, top: top.map((other) => ({ ...other })) })) }),
     ...(error && { error: { ...error } }),
     ...(carry && { row: carry }),

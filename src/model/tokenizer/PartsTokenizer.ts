@@ -1,11 +1,12 @@
 import { RowError } from '../../errors/RowError.js';
-import type { ChatMessage, Tokenizer } from '../Tokenizer.js';
+import type { ChatMessage, ReasoningMarks, TemplateInput, Tokenizer } from '../Tokenizer.js';
 import { AddedTokens, type AddedToken, type Section } from './AddedTokens.js';
 import type { DecodeStage, Part } from './decoders.js';
 import type { Guard } from './Guard.js';
 import { LimitError } from './LimitError.js';
 import { ROW_LIMITS } from '../files/limits.js';
 import { sectionsOfChat } from './sectionsOfChat.js';
+import { unitsOfChat } from './unitsOfChat.js';
 import type { TokenizerParts } from './TokenizerParts.js';
 
 const ANY = (): boolean => true;
@@ -16,6 +17,7 @@ const NOT_SPECIAL = (token: AddedToken): boolean => !token.special;
 /** The tokenizer: added tokens, normalizer, pre-tokenizer, model and decoder in the order that the reference applies them. */
 export class PartsTokenizer implements Tokenizer {
   readonly endTokens: ReadonlySet<number>;
+  readonly reasoningMarks: ReasoningMarks | undefined;
   readonly #parts: TokenizerParts;
   /** Matched in the text as given, and in the normalized text. */
   readonly #verbatim: AddedTokens;
@@ -33,6 +35,7 @@ export class PartsTokenizer implements Tokenizer {
   ) {
     this.#parts = parts;
     this.endTokens = new Set(parts.endTokens.filter((id) => id < vocabularySize));
+    this.reasoningMarks = parts.chatTemplate?.reasoningMarks;
     this.#added = new Map(parts.addedTokens.map((token) => [token.id, token]));
     this.#verbatim = new AddedTokens(parts.addedTokens.filter((token) => !token.normalized));
     this.#guard = parts.guard;
@@ -87,42 +90,43 @@ export class PartsTokenizer implements Tokenizer {
 
   decode(tokens: readonly number[], options: { skipSpecial?: boolean } = {}): string {
     return this.#guard.row(tokens.length, this.#parts.decoder.linear, () => {
-      const stream = new TokenStream(this.#parts, this.#added, options.skipSpecial ?? true);
+      const stream = new TokenStream(this.#parts, this.#added, (options.skipSpecial ?? true) ? NOT_SPECIAL : ANY);
       let text = '';
       for (const token of tokens) text += stream.push(token);
       return text + stream.end();
     });
   }
 
-  stream(): { push(token: number): string; end(): string } {
-    return new TokenStream(this.#parts, this.#added, true);
+  stream(options: { reasoningMarks?: boolean } = {}): { push(token: number): string; end(): string } {
+    const { start, end } = (options.reasoningMarks === true ? this.reasoningMarks : undefined) ?? {};
+    return new TokenStream(this.#parts, this.#added, (token) => !token.special || token.content === start || token.content === end);
   }
 
   text(token: number): string {
     return this.decode([token], { skipSpecial: false });
   }
 
-  renderChat(messages: readonly ChatMessage[]): string {
+  renderChat(messages: readonly ChatMessage[], input?: TemplateInput): string {
     const template = this.#parts.chatTemplate;
     if (template === undefined) {
       throw new RowError('chat-template', 'found messages, but the model has no chat template: expected a row with prompt or tokens');
     }
-    return template.render(messages);
+    return template.render(messages, input);
   }
 
-  encodeChat(messages: readonly ChatMessage[], options: { parseSpecial?: boolean } = {}): number[] {
-    if (options.parseSpecial ?? true) return this.encode(this.renderChat(messages), { specialTokens: false });
-    const units = messages.reduce((sum, { role, content }) => sum + role.length + content.length, 0);
+  encodeChat(messages: readonly ChatMessage[], { parseSpecial = true, tools, templateArgs }: TemplateInput & { parseSpecial?: boolean } = {}): number[] {
+    const input = { tools, templateArgs };
+    if (parseSpecial) return this.encode(this.renderChat(messages, input), { specialTokens: false });
     // Not under the clock of the rest: a template's failure to parse is to be remembered.
-    const plain = this.renderChat(messages);
-    return this.#guard.row(units, false, () => this.#encodeAsData(messages, plain));
+    const plain = this.renderChat(messages, input);
+    return this.#guard.row(unitsOfChat(messages, input), false, () => this.#encodeAsData(messages, input, plain));
   }
 
   /** Encodes a conversation whose messages are data: of control tokens only the template's own count. */
-  #encodeAsData(messages: readonly ChatMessage[], plain: string): number[] {
+  #encodeAsData(messages: readonly ChatMessage[], input: TemplateInput, plain: string): number[] {
     const out: number[] = [];
     const control = (this.#control ??= new AddedTokens(this.#parts.addedTokens.filter((token) => token.special)));
-    for (const section of sectionsOfChat((marked) => this.renderChat(marked), messages, plain, control)) {
+    for (const section of sectionsOfChat((marked) => this.renderChat(marked.messages, marked.input), { messages, input }, plain, control)) {
       if ('token' in section) out.push(section.token.id);
       else {
         // User-defined tokens still match in data; only the row's true beginning counts as such.
@@ -147,7 +151,7 @@ function wellFormed(text: string): string {
 class TokenStream {
   readonly #parts: TokenizerParts;
   readonly #added: ReadonlyMap<number, AddedToken>;
-  readonly #skipSpecial: boolean;
+  readonly #isText: (token: AddedToken) => boolean;
   readonly #stages: readonly DecodeStage[];
   #text = '';
   /** UTF-16 units that went in, that came out, and the most that may. */
@@ -155,10 +159,11 @@ class TokenStream {
   #made = 0;
   #most: number = ROW_LIMITS.answerUnits;
 
-  constructor(parts: TokenizerParts, added: ReadonlyMap<number, AddedToken>, skipSpecial: boolean) {
+  /** @param isText which added tokens are text; the others are left out */
+  constructor(parts: TokenizerParts, added: ReadonlyMap<number, AddedToken>, isText: (token: AddedToken) => boolean) {
     this.#parts = parts;
     this.#added = added;
-    this.#skipSpecial = skipSpecial;
+    this.#isText = isText;
     this.#stages = parts.decoder.stages();
   }
 
@@ -167,7 +172,7 @@ class TokenStream {
     const added = this.#added.get(token);
     const text = added?.content ?? this.#parts.tokens[token];
     // An id without a token, as padded vocabularies have them, has no text.
-    if (text === undefined || (this.#skipSpecial && added?.special === true)) return '';
+    if (text === undefined || (added !== undefined && !this.#isText(added))) return '';
     this.#most += ROW_LIMITS.answerUnitsPerToken;
     const { guard, decoder } = this.#parts;
     const part = { text, verbatim: added !== undefined };
