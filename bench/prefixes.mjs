@@ -5,6 +5,7 @@ import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { fail, readFlags, runMain, stopSignal } from './lib/flags.mjs';
 import { describeMachine, machineInWords } from './lib/machine.mjs';
+import { MemoryCap } from './lib/memoryCap.mjs';
 import { writePrefixRows } from './lib/prefixRows.mjs';
 import { markdownTable, RESULTS, writeResults } from './lib/results.mjs';
 import { howItEnded, lastJson, runProcess } from './lib/runProcess.mjs';
@@ -19,10 +20,13 @@ const WORKLOADS = {
   'nothing shared': { levels: [{ branches: 64, words: 420 }], fewer: 64 },
 };
 const USAGE = `usage: node bench/prefixes.mjs [--model FILE|ID] [--only WORKLOAD,…] [--runs 3] [--max-new-tokens 16] [--threads N] [--time-limit 600] [--output FOLDER]
-  [--openvino PYTHON] [--vllm PYTHON --hf-folder FOLDER]
+  [--rows N] [--fewer N] [--cap MIB --cpu-memory SIZE] [--openvino PYTHON] [--vllm PYTHON --hf-folder FOLDER [--vllm-dtype float32]] [--llama PROGRAM [--llama-model FILE]]
 workloads: ${Object.keys(WORKLOADS).join(', ')}
+--rows, --fewer: so many of a workload's rows, and for tools that share nothing; --cap: of a memory cgroup for every run (root); --cpu-memory: what Spillway may take in it
 --openvino: an interpreter that has openvino-genai; it reads the GGUF file itself
---vllm: one that has vllm for the CPU; --hf-folder: the model as transformers reads it
+--vllm: one that has vllm for the CPU; --hf-folder: the model as transformers reads it; --vllm-dtype: bfloat16 (default) or float32, which is the faster without AVX-512
+--llama: llama-batched-bench, with --llama-model instead of the model (its fastest type is Q4_0); it knows no rows, so the prompt in common and what rows have of their own
+  are runs of their own, added up: that flatters it
 All rows are handed over at once, behind the first one; a tool whose cache fills only as rows end finds little of a tree there.
 Tools that share nothing get fewer of the rows where all of them would take too long; figures are rows a second.`;
 const { values, number } = readFlags(USAGE, {
@@ -36,24 +40,40 @@ const { values, number } = readFlags(USAGE, {
   openvino: { type: 'string' },
   vllm: { type: 'string' },
   'hf-folder': { type: 'string' },
+  'vllm-dtype': { type: 'string', default: 'bfloat16' },
+  llama: { type: 'string' },
+  'llama-model': { type: 'string' },
+  rows: { type: 'string' },
+  fewer: { type: 'string' },
+  cap: { type: 'string' },
+  'cpu-memory': { type: 'string' },
 });
 const stopping = stopSignal();
 
 /** Each: how it is started over a file of rows, and whether it shares. */
 function contenders(model) {
   const python = (program, script, more = {}) => (job) => ({ program, args: [join(HERE, 'peers', script), JSON.stringify({ ...job, ...more, model })] });
-  const own = (sharePrefixes) => (job) => ({ program: process.execPath, args: [join(HERE, 'prefixes/runSpillway.mjs'), JSON.stringify({ ...job, model, sharePrefixes })] });
+  const setting = values['cpu-memory'] === undefined ? {} : { cpuMemory: values['cpu-memory'] };
+  const own = (sharePrefixes) => (job) => ({ program: process.execPath, args: [join(HERE, 'prefixes/runSpillway.mjs'), JSON.stringify({ ...job, model, sharePrefixes, setting })] });
+  const llama = (job) => ({ program: process.execPath, args: [join(HERE, 'prefixes/runLlamaCpp.mjs'), JSON.stringify({ ...job, program: values.llama, model: values['llama-model'] ?? model })] });
   return [
     { name: 'spillway', shares: true, command: own(true) },
     { name: 'spillway, sharing off', shares: false, command: own(false) },
     ...(values.openvino === undefined ? [] : [{ name: 'OpenVINO GenAI', shares: true, command: python(values.openvino, 'runOpenvino.py') }]),
-    ...(values.vllm === undefined ? [] : [{ name: 'vLLM', shares: true, command: python(values.vllm, 'runVllm.py', { hfFolder: values['hf-folder'] }) }]),
+    ...(values.vllm === undefined ? [] : [{ name: 'vLLM', shares: true, command: python(values.vllm, 'runVllm.py', { hfFolder: values['hf-folder'], dtype: values['vllm-dtype'] }) }]),
+    ...(values.llama === undefined ? [] : [{ name: 'llama.cpp', shares: true, command: llama }]),
   ];
 }
 
-async function runOnce({ name, shares, command }, job, { fewer }) {
-  const { program, args } = command({ ...job, rows: shares ? undefined : fewer });
-  const output = await runProcess(program, args, { signal: stopping, timeLimitSeconds: number('time-limit') });
+async function runOnce({ name, shares, command }, job, { levels, fewer }) {
+  const { program, args } = command({ ...job, levels, rows: shares ? values.rows && number('rows') : values.fewer ? number('fewer') : fewer });
+  const cap = values.cap === undefined ? undefined : new MemoryCap(number('cap') * 2 ** 20);
+  let output;
+  try {
+    output = await runProcess(program, args, { signal: stopping, timeLimitSeconds: number('time-limit'), cgroup: cap?.folder });
+  } finally {
+    cap?.close();
+  }
   stopping.throwIfAborted();
   const figures = output.code === 0 ? lastJson(output.stdout) : undefined;
   const failed = figures === undefined ? howItEnded(output, number('time-limit')) : undefined;
@@ -68,7 +88,7 @@ function summarize(name, runs) {
 }
 
 function report({ date, machine, model, maxNewTokens, workloads }) {
-  const text = [`# Prompts that begin alike: ${model}`, '', `${date}. ${machineInWords(machine)}; ${maxNewTokens} new tokens a row, end tokens ignored; medians (least to most) of ${values.runs} runs in turn.`, ''];
+  const text = [`# Prompts that begin alike: ${model}`, '', `${date}. ${machineInWords(machine)}; ${maxNewTokens} new tokens a row, end tokens ignored; medians (least to most) of ${values.runs} runs in turn${values.cap === undefined ? '' : `, each in a memory cgroup of ${values.cap} MiB`}.`, ''];
   for (const { name, tokens, distinctTokens, summary } of workloads) {
     const off = summary.find((each) => each.name === 'spillway, sharing off')?.rowsPerSecond;
     text.push(`## ${name}`, '', `${tokens.rows} rows of ${Math.round(tokens.prompt / tokens.rows)} tokens, ${distinctTokens} of ${tokens.prompt} prompt tokens computed with sharing.`, '', ...markdownTable(

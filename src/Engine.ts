@@ -186,11 +186,11 @@ export class Engine implements GenerationSource, AsyncDisposable {
     const places = grid.slots * grid.rowsPerSlot;
     const ahead = settledLookAhead(options.lookAhead);
     // Rows that are generated, that wait, and that may pass one of these; and their results.
-    const inFlight = new InFlight(2 * (places + ahead.rows) + ORDER_WINDOW);
+    const inFlight = new InFlight({ rows: 2 * (places + ahead.rows) + ORDER_WINDOW, leastRows: places, carriedBytes: ahead.bytes });
     const { contextTokens, vocabularySize } = this.source.decoder;
     const ledger = this.outlook.ledger(schedule.name, options.pipeline !== undefined);
     const recorder = this.recorder(schedule.name, options, ledger);
-    const answers = new SharedAnswers(recorder, options.sharePrefixes ?? true, options.reuse);
+    const answers = new SharedAnswers(recorder, (options.sharePrefixes ?? true) && ahead, options.reuse);
     const { pool } = this;
     const source = endingAtOnce(rows, (input) => intake(input, {
       options,
@@ -215,8 +215,8 @@ export class Engine implements GenerationSource, AsyncDisposable {
       run,
       options,
       answered$: answers.results$,
-      delivered: () => {
-        inFlight.leave();
+      delivered: ({ row }) => {
+        inFlight.leave(row);
       },
     };
   }

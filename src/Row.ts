@@ -116,10 +116,10 @@ export interface KeptAnswer extends Pick<RowResult, 'text' | 'reasoning' | 'toke
 
 /** Answers by what determines them: a SHA-256, 64 hexadecimal digits, of the engine's `resultIdentity`, the prompt's tokens and all parameters. `ReuseFile` is one. */
 export interface AnswerStore {
-  /** What it throws ends the run. */
+  /** What it throws or rejects with ends the run. */
   get(key: string): Promise<KeptAnswer | undefined> | KeptAnswer | undefined;
-  /** Called with every row that has been computed, before its result is delivered. */
-  put(key: string, answer: KeptAnswer): void;
+  /** Called with every row that has been computed, before its result is delivered. What it throws or rejects with ends the run, which does not end before it. */
+  put(key: string, answer: KeptAnswer): void | Promise<void>;
 }
 
 export const REASONING = ['keep', 'separate', 'drop'] as const;

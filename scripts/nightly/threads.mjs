@@ -118,7 +118,7 @@ async function goOnWith({ options }, campaign, { goOn, content, files }) {
     campaign.violation('the output of a job whose worker was terminated cannot be gone on with', error.message);
   } finally {
     await engine.close();
-    for (const ending of ['', '.lock']) rmSync(`${files.output}${ending}`, { force: true });
+    for (const ending of ['', '.lock', '.job.json']) rmSync(`${files.output}${ending}`, { force: true });
   }
 }
 

@@ -6,7 +6,7 @@ import { throughStages } from './throughStages.js';
 
 /**
  * A generation as a stream of results: the squares of its run, through its stages, to the rows that end with them; rows that need no computing among them.
- * The consumer calls `generation.delivered()` for each.
+ * The consumer calls `generation.delivered(result)` for each.
  */
 export function generatedRows(generation: Generation): Observable<RowResult> {
   const { run, options, answered$ } = generation;

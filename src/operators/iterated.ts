@@ -4,10 +4,10 @@ import type { Observable } from 'rxjs';
  * A stream as something to pull. Values wait until they are taken; what bounds their number is `onTaken`, by which the source learns how
  * many are still waiting.
  *
- * @param onTaken called when a value is handed to the consumer
+ * @param onTaken called with a value that is handed to the consumer
  * @param settled awaited before the iteration ends, in whatever way
  */
-export async function* iterated<T>(source$: Observable<T>, onTaken: () => void, settled: () => Promise<void>): AsyncGenerator<T, void, undefined> {
+export async function* iterated<T>(source$: Observable<T>, onTaken: (value: T) => void, settled: () => Promise<void>): AsyncGenerator<T, void, undefined> {
   const queue: T[] = [];
   let head = 0;
   let end: { readonly error?: unknown } | undefined;
@@ -31,7 +31,7 @@ export async function* iterated<T>(source$: Observable<T>, onTaken: () => void, 
       while (head < queue.length) {
         const value = queue[head++] as T;
         if (head > 1024) head -= queue.splice(0, head).length;
-        onTaken();
+        onTaken(value);
         yield value;
       }
       if (end) break;

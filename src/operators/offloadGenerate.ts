@@ -33,8 +33,8 @@ export function offloadGenerate(engine: GenerationSource, options: RunOptions & 
     defer(() => {
       const generation = engine.generation(pulled(rows$, queue), runOptions);
       return generatedRows(generation).pipe(
-        tap(() => {
-          generation.delivered();
+        tap((result) => {
+          generation.delivered(result);
         }),
       );
     });

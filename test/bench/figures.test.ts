@@ -19,6 +19,7 @@ const { processorSlug, replaceBetween } = await load<{
   processorSlug(processor: string): string;
   replaceBetween(text: string, name: string, content: string): string;
 }>('lib/results.mjs');
+const { describeProcessor } = await load<{ describeProcessor(name: string, cpuInfo: string): string }>('lib/machine.mjs');
 const { agreement, median } = await load<{ agreement(mine: number[][], theirs: number[][]): object; median(numbers: number[]): number }>('lib/statistics.mjs');
 interface Accuracy {
   readonly name: string;
@@ -54,6 +55,13 @@ describe('llama-batched-bench', () => {
     expect(contextOf({ sequences: 8, contextTokens: 768 })).toBe('768');
     expect(batchedBenchArguments(work, { sequences: 8, arguments: ['-kvu'] }).at(-1)).toBe('-kvu');
   });
+});
+
+test('processors of one name are told apart by family, model and the best instruction set', () => {
+  const info = 'processor\t: 0\ncpu family\t: 23\nmodel\t\t: 1\nmodel name\t: AMD EPYC\nflags\t\t: fpu avx avx2 fma\n';
+  expect(describeProcessor('AMD EPYC', info)).toBe('AMD EPYC (family 23 model 1, avx2)');
+  expect(describeProcessor('AMD EPYC', info.replace('avx2', 'avx2 avx512f avx512_vnni'))).toBe('AMD EPYC (family 23 model 1, avx512_vnni)');
+  expect(describeProcessor('Apple M4', '')).toBe('Apple M4');
 });
 
 describe('operations of a run', () => {

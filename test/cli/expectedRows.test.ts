@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expectedRows } from '../../src/cli/expectedRows.js';
 import type { ExpectedRows } from '../../src/ExpectedRows.js';
+import type { GenerateOptions } from '../../src/Row.js';
 import { letterTokenizer } from '../support/wordTokenizer.js';
 
 let folder: string;
@@ -14,10 +15,10 @@ afterAll(() => {
   rmSync(folder, { recursive: true });
 });
 
-function expected(lines: readonly string[], rows?: number): Promise<ExpectedRows | undefined> {
+function expected(lines: readonly string[], rows?: number, options: GenerateOptions = {}): Promise<ExpectedRows | undefined> {
   const input = join(folder, 'input');
   writeFileSync(input, lines.map((line) => `${line}\n`).join(''));
-  return expectedRows(input, { format: 'jsonl' }, { maxNewTokens: 4 }, letterTokenizer(), rows);
+  return expectedRows(input, { format: 'jsonl' }, { maxNewTokens: 4, ...options }, letterTokenizer(), rows);
 }
 
 const row = (prompt: string): string => JSON.stringify({ prompt });
@@ -45,6 +46,17 @@ describe('expectedRows', () => {
     expect((await expected(['abcx', 'abcy', 'abdx', 'abdy'].map(row)))?.sharedPrefixTokens).toBeCloseTo((3 + 2 + 3) / 3);
     expect(await expected(['ab', 'cd'].map(row))).not.toHaveProperty('sharedPrefixTokens');
     expect(await expected([row('abc')])).not.toHaveProperty('sharedPrefixTokens');
+  });
+
+  test('each sample of a row is an answer that shares its prompt with the others; those of a greedy row are one', async () => {
+    const lines = [row('abcd'), row('xy')];
+    const apart = ['abcd', 'abcd', 'abcd', 'xy', 'xy', 'xy'].map(row);
+    expect(await expected(lines, 6, { samples: 3, temperature: 1 })).toEqual(await expected(apart, undefined, { temperature: 1 }));
+    expect(await expected(lines, 6, { samples: 3, temperature: 1 })).toMatchObject({ rows: 6, promptTokens: 3, sharedPrefixTokens: (2 * 3 + 2 * 1) / 5 });
+    // Without a limit, too; and what a row says goes before the job's.
+    const own = [JSON.stringify({ prompt: 'abcd', samples: 5 }), row('xy')];
+    expect(await expected(own, undefined, { samples: 1, temperature: 1 })).toMatchObject({ rows: 6, promptTokens: (5 * 4 + 2) / 6, longRowTokens: 8 });
+    expect(await expected(lines, 6, { samples: 3 })).toEqual(await expected(lines));
   });
 
   test('what can be read only once is not looked at', async () => {

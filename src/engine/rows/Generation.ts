@@ -1,5 +1,5 @@
 import type { Observable } from 'rxjs';
-import type { GenerateOptions, RowInput } from '../../Row.js';
+import type { GenerateOptions, RowInput, RowResult } from '../../Row.js';
 import type { Run, StageContext } from '../execution/Run.js';
 import type { IssuedSquare } from '../execution/IssuedSquare.js';
 import type { Schedule } from '../schedules/Schedule.js';
@@ -32,8 +32,8 @@ export interface Generation {
   readonly options: RunOptions;
   /** Of rows that the run does not compute: they were refused, or are equal to others. */
   readonly answered$: Observable<OrderedResult>;
-  /** To be called for every result that the consumer has taken: until then it counts as in flight. */
-  readonly delivered: () => void;
+  /** To be called with every result that the consumer has taken: until then it counts as in flight, with what it carries. */
+  readonly delivered: (result: RowResult) => void;
 }
 
 /** What can start generations: an engine. */

@@ -29,7 +29,7 @@ export interface IntakeSetup {
 
 /**
  * Turns rows of input into rows of a run, one at a time as they are pulled: checks, numbers and encodes them. A bad row goes to `answers` as a
- * finished result, and so does one that is equal to a row under way, or to one of an earlier run; the others are unaffected. That its id is an earlier row's is said of a row that has no other fault, and ids that nobody gave are compared
+ * finished result, and so does one that is equal to another of this run, or of an earlier one; the others are unaffected. That its id is an earlier row's is said of a row that has no other fault, and ids that nobody gave are compared
  * with none: a bad line must not cost a good row its result. Waits while too many rows are in flight.
  */
 export async function* intake(rows: AsyncIterable<RowInput> | Iterable<RowInput>, setup: IntakeSetup): AsyncGenerator<ActiveRow, void, undefined> {
@@ -42,9 +42,9 @@ export async function* intake(rows: AsyncIterable<RowInput> | Iterable<RowInput>
   for await (const given of rows) {
     // While no row is computed nobody else looks whether a callback has thrown.
     if (recorder.failure) throw recorder.failure.error;
-    await inFlight.enter();
-    if (turns.due) await turns.give();
     const input = readableRow(given);
+    await inFlight.enter(input.carry);
+    if (turns.due) await turns.give();
     const index = input.index ?? number;
     number++;
     const identity = { id: input.id ?? index + 1, index, ...(input.carry && { carry: input.carry }) };
@@ -58,7 +58,7 @@ export async function* intake(rows: AsyncIterable<RowInput> | Iterable<RowInput>
       }
       if (duplicate) throw new RowError('duplicate-id', duplicateId(identity.id).message);
       for (const [nth, sample] of (prepared.samples ?? [undefined]).entries()) {
-        if (nth > 0) await inFlight.enter();
+        if (nth > 0) await inFlight.enter(input.carry);
         const row = { ...identity, sequence: sequence++, ...(sample !== undefined && { sample }) };
         const own = sample === undefined ? prepared : { ...prepared, seed: (prepared.seed + sample) >>> 0 };
         const key = answers.needsKeys ? recorder.timed(() => rowKey(own, rules, setup.resultIdentity)) : undefined;

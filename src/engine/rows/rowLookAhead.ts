@@ -5,7 +5,10 @@ import { parseBytes, type Size } from '../../units.js';
 export interface RowLookAhead {
   /** Rows that may wait beyond those for which there are places. Default 1024. */
   readonly rows?: number;
-  /** What all rows that wait may take, in bytes or e.g. '64MiB': their tokens, and what is kept of what they have in common. One may wait whatever it takes. Default 32 MiB. */
+  /**
+   * In bytes or e.g. '64MiB', each: what all rows that wait may take (their tokens, and what is kept of what they have in common; one may wait whatever it takes), what rows in flight
+   * beyond those that are generated may carry, and what the last answers may take that are kept for equal rows. Default 32 MiB.
+   */
   readonly bytes?: Size;
 }
 

@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { InFlight } from '../../../src/engine/rows/InFlight.js';
 
 test('makes whoever enters wait at the limit, until somebody leaves', async () => {
-  const inFlight = new InFlight(2);
+  const inFlight = new InFlight({ rows: 2 });
   await inFlight.enter();
   await inFlight.enter();
   let entered = false;
@@ -15,8 +15,33 @@ test('makes whoever enters wait at the limit, until somebody leaves', async () =
 });
 
 test('waking lets a waiting caller go on whatever the count', async () => {
-  const inFlight = new InFlight(0);
+  const inFlight = new InFlight({ rows: 0 });
   const first = inFlight.enter();
   inFlight.wake();
   await first;
+});
+
+test('what rows carry counts beyond the rows that are generated at once, until their results are taken', async () => {
+  const inFlight = new InFlight({ rows: 10, leastRows: 2, carriedBytes: 1000 });
+  const carried = ['a', 'b', 'c'].map((letter) => ({ text: letter.repeat(600) }));
+  await inFlight.enter(carried[0]);
+  // The second of two, whatever the first one carries.
+  await inFlight.enter(carried[1]);
+  let entered = false;
+  const third = inFlight.enter(carried[2]).then(() => (entered = true));
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(entered).toBe(false);
+  inFlight.leave(carried[0]);
+  await third;
+  // A row's samples carry one object; each counts.
+  inFlight.leave(carried[1]);
+  inFlight.leave(carried[2]);
+  const own = { text: 'x'.repeat(400) };
+  await inFlight.enter(own);
+  await inFlight.enter(own);
+  const other = inFlight.enter({}).then(() => (entered = false));
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(entered).toBe(true);
+  inFlight.leave(own);
+  await other;
 });

@@ -4,13 +4,13 @@ import type { OrderedResult } from '../../../src/engine/rows/ActiveRow.js';
 import { SharedAnswers } from '../../../src/engine/rows/SharedAnswers.js';
 
 const answer = (id: string): RowResult => ({
-  id, index: 0, text: 'a', tokens: [4], finishReason: 'stop', usage: { promptTokens: 2, completionTokens: 1 },
+  id, index: 0, text: 'a', reasoning: 'r', tokens: [4], finishReason: 'stop', usage: { promptTokens: 2, completionTokens: 1 },
   logprobs: [{ token: 4, logprob: -1, top: [{ token: 5, logprob: -2 }] }], row: { own: id },
 });
 
 function shared(): { answers: SharedAnswers; seen: OrderedResult[]; equal: () => number; complete: () => boolean } {
   let [equal, complete] = [0, false];
-  const answers = new SharedAnswers({ equal: () => equal++, reused: () => undefined }, true);
+  const answers = new SharedAnswers({ equal: () => equal++, reused: () => undefined }, { rows: 2, bytes: 4000 });
   const seen: OrderedResult[] = [];
   answers.results$.subscribe({ next: (result) => seen.push(result), complete: () => (complete = true) });
   return { answers, seen, equal: () => equal, complete: () => complete };
@@ -30,11 +30,53 @@ test('those that wait get the answer under their own names, as copies', async ()
   expect(equal()).toBe(2);
 });
 
-test('a row that comes after the answer is computed again', async () => {
+test('a row that comes after the answer gets a copy, as long as it is among the last ones', async () => {
+  const { answers, seen, equal } = shared();
+  await answers.has('k', { id: 'a', index: 0, sequence: 0 }, 2);
+  const first = answer('a');
+  answers.answered('k', first);
+  // What the first row's owner makes of it is nobody else's.
+  (first.tokens as number[]).push(9);
+  expect(await answers.has('k', { id: 'b', index: 1, sequence: 1, carry: { own: 'b' } }, 2)).toBe(true);
+  expect(seen).toEqual([{ sequence: 1, result: { ...answer('b'), index: 1 } }]);
+  expect(equal()).toBe(1);
+  // Two others push it out.
+  for (const key of ['l', 'm']) {
+    expect(await answers.has(key, { id: key, index: 2, sequence: 2 }, 2)).toBe(false);
+    answers.answered(key, answer(key));
+  }
+  expect(await answers.has('k', { id: 'c', index: 4, sequence: 4 }, 2)).toBe(false);
+});
+
+test('an error is no answer for a row that comes later', async () => {
   const { answers } = shared();
   await answers.has('k', { id: 'a', index: 0, sequence: 0 }, 2);
-  answers.answered('k', answer('a'));
+  answers.answered('k', { ...answer('a'), finishReason: 'error', error: { code: 'limit', message: 'm' } });
   expect(await answers.has('k', { id: 'b', index: 1, sequence: 1 }, 2)).toBe(false);
+});
+
+test('what is on its way into the store is waited for, and what that rejects with ends the run', async () => {
+  for (const failure of [undefined, new Error('the store is full')]) {
+    let settle: () => void = () => undefined;
+    const put = (): Promise<void> => new Promise((resolve, reject) => (settle = () => { if (failure) reject(failure); else resolve(); }));
+    const answers = new SharedAnswers({ equal: () => undefined, reused: () => undefined }, false, { get: () => undefined, put });
+    let end: unknown = 'none';
+    answers.results$.subscribe({ error: (error: unknown) => (end = error), complete: () => (end = 'complete') });
+    await answers.has('k', { id: 'a', index: 0, sequence: 0 }, 2);
+    answers.answered('k', answer('a'));
+    answers.inputOver();
+    expect(end).toBe('none');
+    settle();
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(end).toBe(failure ?? 'complete');
+  }
+});
+
+test('what a store gives that is no answer is refused', async () => {
+  for (const given of [{}, null, 'text', { text: 'a', tokens: 'b', finishReason: 'stop' }, { text: 'a', reasoning: 7, tokens: [], finishReason: 'stop' }, { text: 'a', tokens: [], finishReason: 'error' }]) {
+    const answers = new SharedAnswers({ equal: () => undefined, reused: () => undefined }, false, { get: () => given as never, put: () => undefined });
+    await expect(answers.has('k', { id: 'a', index: 0, sequence: 0 }, 2)).rejects.toThrow(/^reuse: found .* from get, expected undefined or an answer with text, tokens/);
+  }
 });
 
 test('an error is shared, and the end waits for those that wait', async () => {
@@ -60,7 +102,7 @@ test('what is kept is there at once, under the row\'s own name, and what was com
   expect(await answers.has('l', { id: 'd', index: 5, sequence: 7 }, 7)).toBe(false);
   answers.answered('l', answer('c'));
   answers.answered('m', { ...answer('e'), finishReason: 'error', error: { code: 'numeric', message: 'm' } });
-  const { text, tokens, finishReason, logprobs } = answer('c');
-  expect([...kept]).toEqual([['k', { text: 't', tokens: [1, 2], finishReason: 'length' }], ['l', { text, tokens, finishReason, logprobs }]]);
+  const { text, reasoning, tokens, finishReason, logprobs } = answer('c');
+  expect([...kept]).toEqual([['k', { text: 't', tokens: [1, 2], finishReason: 'length' }], ['l', { text, reasoning, tokens, finishReason, logprobs }]]);
   expect(counted).toEqual({ equal: 0, reused: 1 });
 });

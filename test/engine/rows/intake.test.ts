@@ -11,7 +11,7 @@ import { letterTokenizer } from '../../support/wordTokenizer.js';
 /** @param sharesAnswers off, so that every row shows what becomes of it */
 async function take(rows: Iterable<unknown>, limit = 100, sharesAnswers = false): Promise<{ accepted: number[][]; rejected: OrderedResult[]; complete: boolean }> {
   const recorder = new RunRecorder({ model: '', policy: {}, loadSeconds: 0, memory: () => ({}) });
-  const answers = new SharedAnswers(recorder, sharesAnswers);
+  const answers = new SharedAnswers(recorder, sharesAnswers && { rows: 10, bytes: 10_000 });
   const rejected: OrderedResult[] = [];
   let complete = false;
   answers.results$.subscribe({ next: (result) => rejected.push(result), complete: () => (complete = true) });
@@ -21,7 +21,7 @@ async function take(rows: Iterable<unknown>, limit = 100, sharesAnswers = false)
     tokenizer: letterTokenizer(),
     limits: { contextTokens: 20, vocabularySize: 27 },
     cacheTokens: 12,
-    inFlight: new InFlight(limit),
+    inFlight: new InFlight({ rows: limit }),
     recorder,
     answers,
     resultIdentity: 'engine',
@@ -106,9 +106,9 @@ describe('intake', () => {
     const rows: Row[] = [{ prompt: 'a', samples: 3, seed: 5, temperature: 1 }, { prompt: 'b' }, { prompt: 'c', samples: 4, wantedSamples: [3, 1, 3], seed: 2 ** 32 - 1, temperature: 1 }, { prompt: '', samples: 2 }, { prompt: 'd', samples: 1 }];
     const seen: unknown[] = [];
     const recorder = new RunRecorder({ model: '', policy: {}, loadSeconds: 0, memory: () => ({}) });
-    const answers = new SharedAnswers(recorder, true);
+    const answers = new SharedAnswers(recorder, { rows: 10, bytes: 10_000 });
     answers.results$.subscribe(({ sequence, result: { id, sample, error } }) => seen.push([sequence, id, sample, error?.code]));
-    const setup = { options: { maxNewTokens: 1 }, tokenizer: letterTokenizer(), limits: { contextTokens: 20, vocabularySize: 27 }, cacheTokens: 12, inFlight: new InFlight(100), recorder, answers, resultIdentity: 'engine' };
+    const setup = { options: { maxNewTokens: 1 }, tokenizer: letterTokenizer(), limits: { contextTokens: 20, vocabularySize: 27 }, cacheTokens: 12, inFlight: new InFlight({ rows: 100 }), recorder, answers, resultIdentity: 'engine' };
     for await (const row of intake(rows, setup)) {
       const { sequence, result } = row.accept({ sampled: new Map([[1, { token: 3, logprob: 0, top: [] }]]), scored: new Map() }, 1) ?? {};
       seen.push([sequence, result?.id, result?.sample, row.sequence.seed]);
