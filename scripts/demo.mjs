@@ -1,10 +1,8 @@
 // `npm run demo`: a real model answers a file of real tasks, through the library as users import it.
 // Usage: node scripts/demo.mjs [--model FILE|ID] [--input FILE]; needs `npm run build` (npm run demo does it).
-import { createReadStream } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
-import { Engine, knownModels, resolveModel } from '../dist/index.js';
+import { Engine, knownModels, readRows, resolveModel } from '../dist/index.js';
 
 const MIB = 2 ** 20;
 const progress = process.stderr.isTTY;
@@ -14,53 +12,48 @@ function status(text) {
   if (progress) process.stderr.write(`\r\u001b[K${text}`);
 }
 
-async function* readRows(file) {
-  for await (const line of createInterface({ input: createReadStream(file), crlfDelay: Infinity })) {
-    if (line.trim() !== '') yield JSON.parse(line);
+/** The rows of a file; what each of them asks is noted. */
+async function* asked(file, questions) {
+  for await (const row of readRows(file)) {
+    questions.push(row.messages?.at(-1)?.content ?? row.prompt ?? '');
+    yield row;
   }
 }
 
-function indented(text) {
-  return text.trim().split('\n').map((line) => `    ${line}`).join('\n');
+/** A table of two columns that is as wide as the terminal; what is longer goes on in the next line. */
+function questionTable(entries, width) {
+  const left = Math.floor((width - 3) * 0.4);
+  const right = width - 3 - left;
+  const line = (a, b) => `${a.padEnd(left)} │ ${b}`.trimEnd();
+  const rule = `${'─'.repeat(left)}─┼─${'─'.repeat(right)}`;
+  const rows = entries.map(([question, answer]) => {
+    const [asked, answered] = [wrapped(question, left), wrapped(answer, right)];
+    return Array.from({ length: Math.max(asked.length, answered.length) }, (_, at) => line(asked[at] ?? '', answered[at] ?? '')).join('\n');
+  });
+  return [line('question', 'answer'), rule, ...rows].join('\n');
 }
 
-function table(rows) {
-  const widths = rows[0].map((_, column) => Math.max(...rows.map((row) => row[column].length)));
-  return rows.map((row) => `  ${row.map((cell, column) => (column === 0 ? cell.padEnd(widths[0]) : cell.padStart(widths[column]))).join('  ')}`).join('\n');
+function wrapped(text, width) {
+  const lines = [];
+  for (const word of text.trim().split(/\s+/).flatMap((word) => word.match(new RegExp(`.{1,${width}}`, 'gu')) ?? [])) {
+    const last = lines.at(-1);
+    if (last === undefined || last.length + 1 + word.length > width) lines.push(word);
+    else lines[lines.length - 1] = `${last} ${word}`;
+  }
+  return lines;
 }
 
-function summary(stats) {
-  const { rows, tokens, seconds, tokensPerSecond, queues, memory, predicted } = stats;
+function summary({ rows, tokens, seconds, tokensPerSecond, residentPeakBytes }) {
   const wall = seconds.wall - seconds.load;
-  return [
-    `${rows.done} rows answered${rows.failed > 0 ? `, ${rows.failed} failed` : ''} in ${wall.toFixed(1)} s (model loaded in ${seconds.load.toFixed(1)} s)`,
-    ...(predicted === undefined ? [] : [`predicted: ${predicted.tokensPerSecond.toFixed(0)} tokens/s, ${predicted.wallSeconds.toFixed(1)} s`]),
-    '',
-    table([
-      ['tokens', 'count', 'a second'],
-      ['generated', String(tokens.generated), tokensPerSecond.generated.toFixed(1)],
-      ['of prompts', String(tokens.prompt), tokensPerSecond.prompt.toFixed(1)],
-    ]),
-    '',
-    table([
-      ['queue', 'tasks', 'busy s', 'of the time'],
-      ...Object.entries(queues).map(([name, { tasks, busySeconds }]) => [name, String(tasks), busySeconds.toFixed(2), `${((100 * busySeconds) / wall).toFixed(0)}%`]),
-      ['JavaScript', '', stats.orchestration.seconds.toFixed(2), `${(100 * stats.orchestration.fractionOfWall).toFixed(0)}%`],
-    ]),
-    '',
-    table([
-      ['memory, MiB', 'peak', 'capacity'],
-      ...Object.entries(memory).map(([tier, { peakBytes, capacityBytes }]) => [tier, (peakBytes / MIB).toFixed(0), (capacityBytes / MIB).toFixed(0)]),
-      ['process', (stats.residentPeakBytes / MIB).toFixed(0), ''],
-    ]),
-  ].join('\n');
+  return `${rows.done} rows answered${rows.failed > 0 ? `, ${rows.failed} failed` : ''} in ${wall.toFixed(1)} s (model loaded in ${seconds.load.toFixed(1)} s): ` +
+    `${tokens.generated} tokens, ${tokensPerSecond.generated.toFixed(0)} a second; ${(residentPeakBytes / MIB).toFixed(0)} MiB of memory at most`;
 }
 
 async function main() {
   const { values } = parseArgs({
     options: {
       model: { type: 'string', default: knownModels[0].id },
-      input: { type: 'string', default: fileURLToPath(new URL('../examples/prompts.jsonl', import.meta.url)) },
+      input: { type: 'string', default: fileURLToPath(new URL('../examples/demo.jsonl', import.meta.url)) },
     },
   });
   if (!progress) process.stderr.write(`opening ${values.model} (the first time, it is downloaded)\n`);
@@ -70,16 +63,16 @@ async function main() {
   const engine = await Engine.open({ model, onLoad: (bytes, totalBytes) => status(`loading weights: ${((100 * bytes) / totalBytes).toFixed(0)}%`) });
   try {
     let stats;
-    const results = engine.generate(readRows(values.input), {
+    const questions = [];
+    const results = engine.generate(asked(values.input, questions), {
       onProgress: ({ rowsDone, rowsActive, tokensPerSecond }) => status(`${rowsDone} rows done, ${rowsActive} under way, ${tokensPerSecond.toFixed(0)} tokens/s`),
       onStats: (final) => { stats = final; },
     });
-    for await (const { id, text, error } of results) {
-      status('');
-      process.stdout.write(`${id}\n${error ? `    failed: ${error.message}` : indented(text)}\n\n`);
-    }
+    const answers = [];
+    for await (const { text, error } of results) answers.push(error ? `failed: ${error.message}` : text);
     status('');
-    process.stdout.write(`${summary(stats)}\n`);
+    const width = Math.min(process.stdout.columns ?? 100, 120);
+    process.stdout.write(`${questionTable(questions.map((question, at) => [question, answers[at] ?? '']), width)}\n\n${summary(stats)}\n`);
     return stats.rows.failed > 0 ? 4 : 0;
   } finally {
     await engine.close();

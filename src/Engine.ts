@@ -140,7 +140,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
       if (signal?.aborted) throw new InterruptedError(signal.reason);
     };
     stopIfAborted();
-    const path = await resolveModel(checked.model, signal ? { signal } : {});
+    const path = await resolveModel(checked.model, { ...(signal && { signal }), ...(checked.onDownload && { onProgress: checked.onDownload }) });
     stopIfAborted();
     const stamps = await modelStamps(path);
     const source = await readModel(path);

@@ -8,6 +8,7 @@ import type { ProfileProgress } from './engine/profile/profileMachine.js';
 import type { ExpectedRows } from './ExpectedRows.js';
 import type { LayerRange } from './model/partOf.js';
 import type { WeightCompression } from './model/compressBindings.js';
+import type { PullProgress } from './model/pull/ModelDownload.js';
 import type { Tokenizer } from './model/Tokenizer.js';
 import type { Size } from './units.js';
 
@@ -21,7 +22,7 @@ export interface EngineShares {
 
 /** How a model is opened. Everything has a default but the model; an option of another name is refused. */
 export interface EngineOptions {
-  /** A GGUF file, a folder with config.json and safetensors, or an id that `pull` knows. */
+  /** A GGUF file, a folder with config.json and safetensors, or a name such as `smollm2-135m-instruct`, which is fetched if need be: see `resolveModel`. */
   readonly model: string;
   /**
    * Only these of the model's layers, where other engines have the others: see `Engine.follow`. Embedding and head come with the first and the last layer.
@@ -124,6 +125,8 @@ export interface EngineOptions {
   readonly disk?: string;
   /** Most space that all of it may take there. Default: what is free. */
   readonly diskMemory?: Size;
+  /** Called while a model that is given by a name is fetched: when a source is tried, as bytes arrive (at most ten times a second) and at the end. */
+  readonly onDownload?: (progress: PullProgress) => void;
   /** Called while this machine is measured, for the first plan on it. */
   readonly onProfile?: (progress: ProfileProgress) => void;
   /** Called when it is settled by which plan the model will be opened. */

@@ -33,14 +33,55 @@ export interface PromptOptions extends TemplateInput {
   readonly escapeSpecialTokens?: boolean;
   /** The prompt of each row is this text, with `{{field}}` for a value of the row's `fields`. A row that lacks one is an error. Default: rows have prompts. */
   readonly promptTemplate?: string;
-  /** Goes before the messages of each row that has no system message of its own. Default none. */
+  /** Goes before the messages of each row that has no system message of its own. Raw text (`chat: false`) has no messages. Default none. */
   readonly system?: string;
-  /** A row's `prompt`, or what `promptTemplate` makes, is what a user says: it goes through the model's chat template. Default: where `system` is given. */
+  /**
+   * Whether a row's `prompt`, or what `promptTemplate` makes, is a user's message that goes through the model's chat template, instead of raw text. Default: true with `system`; without, false,
+   * but for lines of text (`readRows` with format `text`): for them true where the model has a template.
+   */
   readonly chat?: boolean;
 }
 
-/** One prompt. Exactly one of `prompt`, `messages` and `tokens`, or what a `promptTemplate` asks for. `tools` and `templateArgs` are for its chat template; variables of the run's stay where it sets no other. */
-export interface Row extends SamplingOptions, TemplateInput {
+/** Exactly one of `prompt`, `messages` and `tokens`, or the `fields` that a `promptTemplate` asks for. */
+export type RowPrompt =
+  | {
+      /** Text: as it is, or a user's message, see `chat`. */
+      readonly prompt: string;
+      readonly messages?: undefined;
+      readonly tokens?: undefined;
+      readonly fields?: undefined;
+      /** Whether `prompt` is a user's message; `auto`, where the run does not say: if the model has a chat template. Default: what the run says. */
+      readonly chat?: boolean | 'auto';
+    }
+  | {
+      /** A conversation, rendered through the model's chat template. */
+      readonly messages: readonly ChatMessage[];
+      readonly prompt?: undefined;
+      readonly tokens?: undefined;
+      readonly fields?: undefined;
+    }
+  | {
+      /** Token ids, used as they are. */
+      readonly tokens: readonly number[];
+      readonly prompt?: undefined;
+      readonly messages?: undefined;
+      readonly fields?: undefined;
+    }
+  | {
+      /** What the run's `promptTemplate` takes values from; of a row with a `prompt` its id and that. */
+      readonly fields: Readonly<Record<string, unknown>>;
+      readonly prompt?: undefined;
+      readonly messages?: undefined;
+      readonly tokens?: undefined;
+      /** Whether what the template makes is a user's message, likewise. */
+      readonly chat?: boolean | 'auto';
+    };
+
+/** One prompt. */
+export type Row = RowSettings & RowPrompt;
+
+/** What a row may say beside its prompt. `tools` and `templateArgs` are for its chat template; variables of the run's stay where it sets no other. */
+export interface RowSettings extends SamplingOptions, TemplateInput {
   /** Default: the row's number in the input, from 1, which a row that was given it may have too. */
   readonly id?: string | number;
   /** The row's number in its job, from 0, where that is not its number in this input (a resumed job). */
@@ -52,14 +93,6 @@ export interface Row extends SamplingOptions, TemplateInput {
   readonly duplicate?: boolean;
   /** Which of its samples are wanted, where not all are (a resumed job). Default: all. */
   readonly wantedSamples?: readonly number[];
-  /** Raw text. */
-  readonly prompt?: string;
-  /** A conversation, rendered through the model's chat template. */
-  readonly messages?: readonly ChatMessage[];
-  /** Token ids, used as they are. */
-  readonly tokens?: readonly number[];
-  /** What `promptTemplate` takes values from. Default: `id` and `prompt`. */
-  readonly fields?: Readonly<Record<string, unknown>>;
   /** Carried into the result as `row`. */
   readonly carry?: Readonly<Record<string, unknown>>;
 }
@@ -129,6 +162,11 @@ export type Reasoning = (typeof REASONING)[number];
 export interface GenerateOptions extends SamplingOptions, PromptOptions {
   /** Go on past the end token, to `maxNewTokens`. Default false. */
   readonly ignoreEos?: boolean;
+  /**
+   * Seconds that a row may take from when it is admitted, looked at with each of its tokens: then it ends as an error row `timeout`. What comes of that depends on the machine and on other
+   * rows, is not the same twice, and is never kept for `reuse`. Default: any.
+   */
+  readonly rowTimeout?: number;
   /** Report the log-probability of each token, and of this many alternatives. Default: none. */
   readonly logprobs?: number;
   /**

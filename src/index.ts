@@ -1,4 +1,5 @@
 // What users import. Nothing else of the package is reachable.
+import './requireNode.js';
 
 // Engine
 export { Engine, type RowSource } from './Engine.js';
@@ -31,7 +32,7 @@ export type { SharedPrefix } from './engine/memory/SharedPrefix.js';
 export type { LayerRange } from './model/partOf.js';
 
 // Rows
-export type { AnswerStore, BadRow, FinishReason, GenerateOptions, KeptAnswer, PromptOptions, Reasoning, Row, RowFailure, RowInput, RowResult, SamplingOptions, TokenLogprob } from './Row.js';
+export type { AnswerStore, BadRow, FinishReason, GenerateOptions, KeptAnswer, PromptOptions, Reasoning, Row, RowFailure, RowInput, RowPrompt, RowResult, RowSettings, SamplingOptions, TokenLogprob } from './Row.js';
 
 // Answers that last
 export { ReuseFile, type ReuseOptions } from './reuse/ReuseFile.js';
@@ -105,12 +106,17 @@ export { Job } from './jobs/Job.js';
 export { checkJobFiles, type JobFileOptions, type JobFileState } from './jobs/jobFiles.js';
 export type { JobOptions, JobSummary, RowGenerator } from './jobs/JobOptions.js';
 export { readRows, openLines, type ByteSource, type ReadRowsOptions } from './jobs/readRows.js';
+export { readSql, type ReadSqlOptions } from './jobs/readSql.js';
+export type { InputPaths } from './jobs/inputFiles.js';
+export { encodeResults, type EncodeResultsOptions } from './jobs/encodeResults.js';
 export { writeRows } from './jobs/writeRows.js';
 export { parseRow } from './jobs/parseRow.js';
 export { formatResult } from './jobs/formatResult.js';
 export type { FinishedRow, ReadOptions, RowFormat, RowSource as FormatSource, WriteOptions } from './jobs/formats/RowFormat.js';
 export type { FormatChoice } from './jobs/formats/rowFormats.js';
 export type { CsvDialect, Table } from './jobs/formats/Table.js';
+export type { ColumnKind } from './jobs/formats/columnKinds.js';
+export type { Column as ParquetColumn, Leaf as ParquetLeaf } from './jobs/formats/parquet/schema.js';
 export type { MaxErrors } from './jobs/ErrorLimit.js';
 
 // Models

@@ -1,13 +1,14 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import { NativeError } from '../errors/NativeError.js';
+import { packageRoot } from '../packageRoot.js';
 import type { Addon } from './Addon.js';
 
-/** The package's root folder: two levels up from src/bindings as well as from dist/bindings. */
-const ROOT = new URL('../../', import.meta.url);
 /** Works wherever the package lies, and also where package managers run no install scripts unless they are told to. */
-const REMEDY = `build it with \`node ${JSON.stringify(fileURLToPath(new URL('scripts/install.mjs', ROOT)))}\`, which needs CMake and a C++ compiler`;
+function remedy(): string {
+  return `build it with \`node ${JSON.stringify(inPackage('scripts/install.mjs'))}\`, which needs CMake and a C++ compiler`;
+}
 
 let loaded: { readonly addon: Addon; readonly path: string } | undefined;
 
@@ -25,7 +26,7 @@ export function addonPath(): string {
 }
 
 function load(): { readonly addon: Addon; readonly path: string } {
-  loaded ??= find(candidates(), packageVersion());
+  loaded ??= find(candidates(), packageRoot().version);
   return loaded;
 }
 
@@ -33,13 +34,11 @@ function load(): { readonly addon: Addon; readonly path: string } {
 function candidates(): string[] {
   const chosen = process.env['SPILLWAY_ADDON'];
   if (chosen !== undefined && chosen !== '') return [chosen];
-  return ['native/build/Release/spillway.node', 'native/build/Debug/spillway.node'].map((path) => fileURLToPath(new URL(path, ROOT)));
+  return ['native/build/Release/spillway.node', 'native/build/Debug/spillway.node'].map(inPackage);
 }
 
-function packageVersion(): string {
-  const description: unknown = JSON.parse(readFileSync(new URL('package.json', ROOT), 'utf8'));
-  const version = typeof description === 'object' && description !== null && 'version' in description ? description.version : undefined;
-  return String(version);
+function inPackage(path: string): string {
+  return fileURLToPath(new URL(path, packageRoot().folder));
 }
 
 /** @internal exported for tests */
@@ -65,5 +64,5 @@ function find(paths: readonly string[], version: string): { readonly addon: Addo
       failures.push(`${path}: ${message}`);
     }
   }
-  throw new NativeError(`the native addon cannot be loaded; ${REMEDY}. Tried: ${failures.join('; ')}`);
+  throw new NativeError(`the native addon cannot be loaded; ${remedy()}. Tried: ${failures.join('; ')}`);
 }

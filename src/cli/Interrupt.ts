@@ -8,13 +8,16 @@ export class Interrupt {
   #exitCode: number = EXIT_CODES.SIGINT;
   readonly #handlers: readonly (readonly [Signal, () => void])[];
 
-  /** @param say writes a line for people */
-  constructor(say: (text: string) => void) {
+  /** @param say writes a line for people @param atOnce called before the process ends at once */
+  constructor(say: (text: string) => void, atOnce: () => void = () => undefined) {
     this.#handlers = (Object.keys(EXIT_CODES) as Signal[]).map((signal) => [
       signal,
       (): void => {
         this.#exitCode = EXIT_CODES[signal];
-        if (this.signal.aborted) process.exit(this.#exitCode);
+        if (this.signal.aborted) {
+          atOnce();
+          process.exit(this.#exitCode);
+        }
         say('stopping (again to stop at once)');
         this.#controller.abort(signal);
       },

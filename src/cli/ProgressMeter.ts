@@ -2,6 +2,9 @@ import { Presets, SingleBar } from 'cli-progress';
 
 export type ProgressMode = 'auto' | 'on' | 'off';
 
+/** Of a bar, in letters; what room its words leave it is between them. */
+const BAR = { least: 10, most: 40 };
+
 /** Without a terminal, a line is written this often. */
 const LINE_SECONDS = 5;
 
@@ -10,22 +13,30 @@ export interface ProgressState {
   readonly done: number;
   /** Undefined while nobody knows. */
   readonly total?: number | undefined;
-  /** What else there is to say, e.g. `130 tokens/s, 0:12 left`. */
+  /** What else there is to say, e.g. `0:12 left, 130 tokens/s`; a narrow terminal shows its beginning. */
   readonly words: string;
 }
 
 /**
  * Shows how far long work is: a bar on a terminal; without one, a line every few seconds if asked for, and else nothing at all.
- * One piece of work after another: each `show` with another label begins a new bar.
+ * One piece of work after another: each `show` with another label begins a new bar. It never takes more than one line.
  */
 export class ProgressMeter {
+  /** There is one terminal, and one bar on it at a time. */
+  static #shown: ProgressMeter | undefined;
+
+  /** Takes the bar off the terminal, for words that are to stay there; the next `show` draws it anew, below them. */
+  static clear(): void {
+    ProgressMeter.#shown?.stop();
+  }
+
   #label: string | undefined;
   #bar: SingleBar | undefined;
   #lastLine = -Infinity;
 
   constructor(
     private readonly mode: ProgressMode,
-    private readonly stream: NodeJS.WritableStream & { readonly isTTY?: boolean },
+    private readonly stream: NodeJS.WritableStream & { readonly isTTY?: boolean; readonly columns?: number },
     /** Seconds; for tests. */
     private readonly now: () => number = () => performance.now() / 1000,
   ) {}
@@ -47,6 +58,7 @@ export class ProgressMeter {
     this.#bar?.stop();
     this.#bar = undefined;
     this.#label = undefined;
+    if (ProgressMeter.#shown === this) ProgressMeter.#shown = undefined;
   }
 
   #begin(label: string, state: ProgressState): void {
@@ -54,14 +66,33 @@ export class ProgressMeter {
     this.#label = label;
     this.#lastLine = -Infinity;
     if (this.stream.isTTY !== true) return;
-    const format = state.total === undefined ? `${label} {value} | {words}` : `${label} {bar} {value}/{total} | {words}`;
+    ProgressMeter.clear();
+    ProgressMeter.#shown = this;
     this.#bar = new SingleBar(
-      // emptyOnZero: of nothing, nothing is done. The bar is cleared at the end, as a summary follows.
-      { format, stream: this.stream, clearOnComplete: true, hideCursor: true, emptyOnZero: true, fps: 10 },
+      {
+        format: (_, { value, total }, payload: Pick<ProgressState, 'words'>) =>
+          barLine(label, { done: value, total: state.total === undefined ? undefined : total, words: payload.words }, this.stream.columns),
+        // The bar is cleared at the end, as a summary follows. Nothing is drawn between: whoever steps in between draws the bar off first.
+        stream: this.stream, clearOnComplete: true, hideCursor: true, fps: 10, gracefulExit: false,
+      },
       Presets.shades_classic,
     );
     this.#bar.start(state.total ?? 0, state.done, { words: state.words });
   }
+}
+
+/** A line of progress that fits: the bar takes what room there is, words that do not fit are cut. @param columns of the terminal */
+export function barLine(label: string, { done, total, words }: ProgressState, columns = 80): string {
+  // The last column stays free: some terminals begin a new line when it is written.
+  const room = columns - 1;
+  const count = total === undefined ? String(done) : `${done}/${total}`;
+  const free = room - label.length - count.length - ' '.length * 2 - ' | '.length - words.length;
+  const width = Math.min(BAR.most, free);
+  // Of nothing, nothing is done.
+  const filled = total === undefined || total === 0 ? 0 : Math.round((Math.min(done, total) / total) * width);
+  const bar = total === undefined || width < BAR.least ? ' ' : ` ${'█'.repeat(filled)}${'░'.repeat(width - filled)} `;
+  const line = `${label}${bar}${count} | ${words}`;
+  return line.length <= room ? line : `${line.slice(0, Math.max(0, room - 1))}…`;
 }
 
 /** `1:05`, `2:03:09` */

@@ -35,8 +35,9 @@ export class StepTimes {
   add({ ph, name, ts, dur, args }: TraceEvent): void {
     if (ph !== 'X') return;
     const [start, end] = [ts / 1e6, (ts + (dur ?? 0)) / 1e6];
-    if (name === 'load_weight' && args['from'] === 'disk') this.#reads.push({ start, end });
-    if (name !== 'compute') return;
+    const [task] = name.split(' ', 1);
+    if (task === 'load_weight' && args['from'] === 'disk') this.#reads.push({ start, end });
+    if (task !== 'compute') return;
     this.#start = Math.min(this.#start, start);
     // The head is the last part of the last layer.
     if (args['part'] !== 'head') return;

@@ -11,21 +11,31 @@ const { O_WRONLY, O_CREAT, O_TRUNC, O_NONBLOCK } = constants;
  * does not end the run; `close` reports it.
  */
 export class TraceFile {
-  readonly #file: number;
+  #file: number | undefined;
   #pending = '[';
   #separator = '\n';
   #failure: JobFileError | undefined;
 
-  /** @throws JobFileError if the file cannot be made and begun */
-  constructor(private readonly path: string) {
+  /**
+   * @param waits the file that is there stays as it is until there is a task to tell of: a job that has nothing to do keeps the trace of the run that did it
+   * @throws JobFileError if the file cannot be made and begun
+   */
+  constructor(private readonly path: string, waits = false) {
+    if (!waits) this.#open();
+  }
+
+  #open(): void {
+    let file: number;
     try {
-      this.#file = openSync(path, O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK, 0o666);
+      file = openSync(this.path, O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK, 0o666);
     } catch (error) {
       throw this.#failed(error);
     }
+    this.#file = file;
     this.#flush();
     if (this.#failure === undefined) return;
-    closeSync(this.#file);
+    closeSync(file);
+    this.#file = undefined;
     throw this.#failure;
   }
 
@@ -33,21 +43,36 @@ export class TraceFile {
     if (this.#failure !== undefined) return;
     this.#pending += `${this.#separator}${JSON.stringify(event)}`;
     this.#separator = ',\n';
-    if (this.#pending.length > FLUSH_CHARACTERS) this.#flush();
+    if (this.#file === undefined && event.ph === 'X') this.#begin();
+    if (this.#file !== undefined && this.#pending.length > FLUSH_CHARACTERS) this.#flush();
   }
 
   /** @throws JobFileError, also for an earlier failure */
   close(): void {
-    this.#pending += '\n]\n';
-    this.#flush();
-    closeSync(this.#file);
+    const file = this.#file;
+    if (file !== undefined) {
+      this.#pending += '\n]\n';
+      this.#flush();
+      closeSync(file);
+      this.#file = undefined;
+    }
     if (this.#failure !== undefined) throw this.#failure;
   }
 
+  #begin(): void {
+    try {
+      this.#open();
+    } catch (error) {
+      this.#failure ??= this.#failed(error);
+    }
+  }
+
   #flush(): void {
+    const file = this.#file;
+    if (file === undefined) return;
     try {
       const bytes = Buffer.from(this.#pending);
-      for (let at = 0; at < bytes.length; ) at += writeSync(this.#file, bytes, at);
+      for (let at = 0; at < bytes.length; ) at += writeSync(file, bytes, at);
     } catch (error) {
       this.#failure ??= this.#failed(error);
     }
@@ -55,6 +80,6 @@ export class TraceFile {
   }
 
   #failed(error: unknown): JobFileError {
-    return new JobFileError(this.path, `the trace cannot be written: ${describeFileError(error)}`, { cause: error });
+    return error instanceof JobFileError ? error : new JobFileError(this.path, `the trace cannot be written: ${describeFileError(error)}`, { cause: error });
   }
 }

@@ -26,17 +26,27 @@ export interface Outcome {
 /**
  * What an error means for the process.
  * @param interruptedCode the exit code if the run was interrupted: 130 or 143
+ * @param flags those that there are, `--gpu-memory` and so on: the library speaks of options, which have their names
  */
-export function outcomeOf(error: unknown, interruptedCode: number): Outcome {
+export function outcomeOf(error: unknown, interruptedCode: number, flags: ReadonlySet<string> = new Set()): Outcome {
   // Commander has written its message or the help.
   if (error instanceof CommanderError) return { exitCode: error.exitCode === 0 ? EXIT.fine : EXIT.usage };
   if (isBrokenPipe(error)) return { exitCode: EXIT.sigpipe };
   if (error instanceof SpillwayError) {
     if (error.code === 'interrupted') return { exitCode: interruptedCode };
-    return { exitCode: BY_CODE[error.code], message: `error: ${error.message}` };
+    return { exitCode: BY_CODE[error.code], message: `error: ${withFlags(error.message, flags)}` };
   }
   const details = error instanceof Error ? (error.stack ?? error.message) : String(error);
   return { exitCode: EXIT.unusable, message: `error: something went wrong that should not (please report it): ${details}` };
+}
+
+/** A message of the library in the words of the command line: `gpuMemory: found …` and an option in backticks become `--gpu-memory`. */
+export function withFlags(message: string, flags: ReadonlySet<string>): string {
+  const flagOf = (option: string): string => `--${option.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+  const replaced = (whole: string, option: string, rest: unknown): string => (flags.has(flagOf(option)) ? `${flagOf(option)}${typeof rest === 'string' ? rest : ''}` : whole);
+  return message
+    .replace(/^([a-z][A-Za-z]*)(?=: )/, replaced)
+    .replace(/`([a-z][A-Za-z]*)(?:: true)?( [A-Za-z]+=[A-Za-z]+)?`/g, replaced);
 }
 
 /** Whoever read our output has closed it: no failure worth a word. */

@@ -18,17 +18,18 @@ interface Asked {
 }
 
 /**
- * What the first rows of a file say of all of them: prompts as they are, answers as long as they may become. That is what the job is planned for. A file that ends among them has so
+ * What the first rows of files say of all of them: prompts as they are, answers as long as they may become. That is what the job is planned for. A file that ends among them has so
  * many rows, and bad ones are no work. Of a row with several samples each is one, which shares the prompt with the others.
  * @param format how the input is read
  * @param rows how many results there are to do, if that is known
  * @returns undefined for what can be read only once: a pipe, a device
  */
-export async function expectedRows(input: string, format: ReadRowsOptions, options: GenerateOptions, tokenizer: Tokenizer, rows = Infinity): Promise<ExpectedRows | undefined> {
-  if (input === '-' || !(await stat(input)).isFile()) return undefined;
+export async function expectedRows(inputs: readonly string[], format: ReadRowsOptions, options: GenerateOptions, tokenizer: Tokenizer, rows = Infinity): Promise<ExpectedRows | undefined> {
+  for (const input of inputs) if (!(await stat(input)).isFile()) return undefined;
+  if (inputs.length === 0) return undefined;
   const asked: Asked[] = [];
   const beginnings: (readonly number[])[] = [];
-  for await (const row of readRows(input, format)) {
+  for await (const row of rowsOf(inputs, format)) {
     const prepared = preparedRow(row, options, tokenizer);
     if (!prepared) continue;
     const { tokens, maxNewTokens, temperature, samples } = prepared;
@@ -49,6 +50,10 @@ export async function expectedRows(input: string, format: ReadRowsOptions, optio
     ...(shared > 0 && { sharedPrefixTokens: shared }),
     ...(toDo < Infinity && { rows: toDo }),
   };
+}
+
+async function* rowsOf(inputs: readonly string[], format: ReadRowsOptions): AsyncGenerator<RowInput, void, undefined> {
+  for (const input of inputs) yield* readRows(input, format);
 }
 
 /** The length that so many answers, or one more, do not go beyond. */

@@ -7,13 +7,15 @@ import type { EnginePlan, JobSummary, Progress, RunStats } from './library.js';
  * @param kept results of earlier runs
  */
 export function rowProgress(progress: Progress, expected: number | undefined, kept: number): ProgressState {
-  const { rowsDone, rowsFailed, seconds, tokensPerSecond, sharing } = progress;
+  const { rowsDone, rowsFailed, rowsActive, seconds, tokensPerSecond, sharing } = progress;
   const now = rowsDone + rowsFailed;
   const total = expected !== undefined && kept + now <= expected ? expected : undefined;
-  const parts = [`${tokensPerSecond.toFixed(0)} tokens/s`];
+  // First what a narrow terminal has room for. Rows that are under way are half done on average: of a first block all of them end at about the same time.
+  const finished = now + rowsActive / 2;
+  const parts = total !== undefined && now > 0 ? [`${formatDuration((seconds / finished) * Math.max(0, total - kept - finished))} left`] : [];
+  parts.push(`${tokensPerSecond.toFixed(0)} tokens/s`);
   if (rowsFailed > 0) parts.push(`${rowsFailed} with an error`);
   parts.push(...saved(sharing, progress.promptTokens));
-  if (total !== undefined && now > 0) parts.push(`${formatDuration((seconds / now) * (total - kept - now))} left`);
   return { done: kept + now, total, words: parts.join(', ') };
 }
 
@@ -27,6 +29,13 @@ export function describeRun(summary: JobSummary, stats: RunStats | undefined, se
   const { generated } = stats.tokens;
   const load = stats.seconds.load > 0 ? ` (and ${stats.seconds.load.toFixed(1)} s to load)` : '';
   return `${rows}${before}, ${generated} tokens in ${seconds.toFixed(1)} s${load}, ${stats.tokensPerSecond.generated.toFixed(1)} tokens/s${saved(stats.sharing, stats.tokens.prompt).map((words) => `, ${words}`).join('')}${predicted(stats)}${end}`;
+}
+
+/** The last line of a run that was interrupted: `98 of 200 rows in answers.jsonl; go on with --resume`. @param file what holds them; undefined for a stream */
+export function describeRest(finished: number, expected: number | undefined, file: string | undefined): string {
+  const rows = expected === undefined ? `${finished} ${finished === 1 ? 'row' : 'rows'}` : `${finished} of ${expected} rows`;
+  if (finished === 0) return 'interrupted before a row was finished';
+  return file === undefined ? `interrupted after ${rows}` : `${rows} in ${file}; go on with --resume`;
 }
 
 /** What was not computed, in words: `84% of the prompts shared`, `12 equal rows`. */

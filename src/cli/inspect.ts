@@ -2,7 +2,8 @@ import { stat } from 'node:fs/promises';
 import type { Command } from 'commander';
 import type { CommandContext } from './CommandContext.js';
 import { addModelFlag, type ModelFlags } from './flags/modelFlags.js';
-import { createTokenizer, formatBytes, readModel, type ModelSource, type TensorInfo } from './library.js';
+import { path } from './flags/parsers.js';
+import { createTokenizer, formatBytes, readModel, UsageError, type ModelSource, type TensorInfo } from './library.js';
 import { pulledModel } from './openModel.js';
 import { ProgressMeter } from './ProgressMeter.js';
 import { checkStandardOutput } from './standardOutput.js';
@@ -15,9 +16,12 @@ interface InspectFlags extends ModelFlags {
 
 export function addInspect(program: Command, context: CommandContext): void {
   const command = program.command('inspect').description("Prints what a model's files say: architecture, sizes, tokenizer, tensors. Reads no weights.");
+  command.argument('[model]', 'the same as --model');
   addModelFlag(command);
   addSwitch(command, '--json', 'print one JSON document, not tables');
-  command.action(async (flags: InspectFlags) => {
+  command.action(async (named: string | undefined, given: InspectFlags) => {
+    if (named !== undefined && (given.model as string | undefined) !== undefined) throw new UsageError('inspect: give the model once, as an argument or with --model');
+    const flags = named === undefined ? given : { ...given, model: path(named) };
     requireFlags(flags, 'model');
     checkStandardOutput();
     const meter = new ProgressMeter('auto', process.stderr);

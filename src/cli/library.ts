@@ -4,24 +4,25 @@ export {
   ReuseFile, RowError, serialPipeline, SpillwayError, UsageError, WEIGHT_COMPRESSIONS, zigZagBlock,
 } from '../index.js';
 export type {
-  EngineOptions, EnginePlan, ErrorCode, ExpectedRows, GenerateOptions, GpuProducts, ModelSource, Progress, RowLookAhead, RunStats, Schedule, TensorInfo, Tokenizer, TraceEvent, WeightCompression,
+  EngineOptions, EnginePlan, ErrorCode, ExpectedRows, GenerateOptions, GpuProducts, ModelSource, Progress, PullProgress, RowLookAhead, RunStats, Schedule, TensorInfo, Tokenizer, TraceEvent, WeightCompression,
 } from '../index.js';
 export {
-  bytesOf, checkColumns, checkDelimiter, checkDistinctFiles, checkJobFiles, checkMaxErrors, checkResultColumns, describeFileError, errorFiles, fileErrorCode, fileFailure, FORMAT_NAMES, isBlank, Job, jobFormats, openLines, outputFiles, parseRow, readRows, specialKind, StreamWriter, writeFileAtomic,
+  bytesOf, checkColumns, checkDelimiter, checkDistinctFiles, checkJobFiles, checkMaxErrors, checkResultColumns, describeFileError, errorFiles, fileErrorCode, fileFailure, FORMAT_NAMES, isBlank, Job, jobFormats, openLines, outputFiles, parseRow, readRows, readSql, specialKind, StreamWriter, writeFileAtomic,
 } from '../jobs/index.js';
 export type { FormatChoice, JobFormats, JobOptions, JobSummary, MaxErrors, NamedFile, ReadRowsOptions } from '../jobs/index.js';
 export { commonTokens } from '../rows/commonTokens.js';
 export { prepareRow } from '../engine/rows/prepareRow.js';
-export { REASONING, type Reasoning, type RowInput } from '../Row.js';
+export { REASONING, type Reasoning, type RowInput, type RowResult } from '../Row.js';
 export { checkPromptTemplate } from '../rows/promptTemplate.js';
 export { checkTemplateInput } from '../rows/templateInput.js';
 export { modelFiles } from '../model/modelFiles.js';
 export { ROW_LIMITS } from '../model/files/limits.js';
 export { Turns } from '../rows/Turns.js';
 export { readJsonObject } from '../model/files/readJson.js';
-export { probeFile } from '../model/files/replaceFile.js';
-export { knownModel } from '../model/pull/knownModels.js';
-export { pullModel } from '../model/pull/pullModel.js';
+export { probeFile, probeFolder } from '../model/files/replaceFile.js';
+export { isModelName } from '../model/resolveModel.js';
+export { suggestedModels } from '../model/pull/suggestedModels.js';
+export { cachedModels, removeCachedModel } from '../model/cachedModels.js';
 export { PlanFileError } from '../errors/PlanFileError.js';
 export { BLOCK_SCHEDULES } from '../engine/schedules/blockSchedules.js';
 export { planCurves, type Curve, type PlanCurves } from '../engine/policy/planCurves.js';
@@ -35,7 +36,15 @@ export type { HardwareProfile } from '../engine/policy/HardwareProfile.js';
 export { foreseenIdentity } from '../engine/foreseenIdentity.js';
 export { checkedOptions } from '../engine/checkedOptions.js';
 export { readHardware, readHardwareFile } from '../engine/profile/readHardware.js';
+export { packageRoot } from '../packageRoot.js';
+export { addonPath, loadAddon } from '../bindings/loadAddon.js';
+export type { MachineFacts } from '../bindings/Addon.js';
+export { defaultDiskFolder } from '../engine/defaultDiskFolder.js';
+export { hubCacheFolder } from '../model/hub/hubSettings.js';
+export { userCacheFolder } from '../model/pull/cacheFolder.js';
+export { oldNode } from '../oldNode.js';
 export { isObject } from '../arguments/isObject.js';
+export { didYouMean, nearest } from '../arguments/nearest.js';
 export { BLOCK_LIMITS } from '../engine/policy/blockLimits.js';
 export { isWithin, rangeWords, wholeRange, type NumberRange } from '../arguments/NumberRange.js';
 export { KEPT_SHARE } from '../engine/checkEngineOptions.js';

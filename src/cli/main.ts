@@ -4,16 +4,19 @@ import type { CommandContext } from './CommandContext.js';
 import { EXIT, outcomeOf } from './exitCodes.js';
 import { Interrupt } from './Interrupt.js';
 import { StreamWriter } from './library.js';
-import { createProgram } from './program.js';
+import { ProgressMeter } from './ProgressMeter.js';
+import { createProgram, flagsOf } from './program.js';
 import { visible } from './visible.js';
 
 const LAST_WAIT_MILLISECONDS = 100;
 
 const say = (text: string): void => {
+  ProgressMeter.clear();
   process.stderr.write(`${visible(text)}\n`);
 };
 
-const interrupt = new Interrupt(say);
+// The bar hides the cursor, and an end at once would leave it hidden.
+const interrupt = new Interrupt(say, () => ProgressMeter.clear());
 const context: CommandContext = {
   signal: interrupt.signal,
   exitCode: EXIT.fine,
@@ -28,6 +31,7 @@ const context: CommandContext = {
 /** Ends the process with an error that nobody awaited. */
 function failHard(error: unknown): void {
   const { exitCode, message } = outcomeOf(error, interrupt.exitCode);
+  ProgressMeter.clear();
   if (message !== undefined) say(message);
   process.exit(exitCode);
 }
@@ -38,12 +42,27 @@ process.stderr.on('error', () => undefined);
 // Whoever writes a result to stdout gets the failure; this one only keeps the event from ending the process in the middle.
 process.stdout.on('error', () => undefined);
 
+let help = '';
+const program = createProgram(context, (text) => {
+  help += text;
+});
+
+/** Help and the version are results, too: what cannot be written is an error. */
+async function runProgram(): Promise<number> {
+  try {
+    await program.parseAsync();
+  } catch (error) {
+    if (help === '') throw error;
+    await context.print(help);
+  }
+  return context.exitCode;
+}
+
 let exitCode: number;
 try {
-  await createProgram(context).parseAsync();
-  exitCode = context.exitCode;
+  exitCode = await runProgram();
 } catch (error) {
-  const outcome = outcomeOf(error, interrupt.exitCode);
+  const outcome = outcomeOf(error, interrupt.exitCode, flagsOf(program));
   if (outcome.message !== undefined) say(outcome.message);
   exitCode = outcome.exitCode;
 }

@@ -1,20 +1,18 @@
 import type { CommandContext } from './CommandContext.js';
-import { resolveModel, type EngineOptions, type ProfileProgress } from './library.js';
+import { resolveModel, type EngineOptions, type ProfileProgress, type PullProgress } from './library.js';
 import type { ProgressMeter } from './ProgressMeter.js';
 
 const MIB = 2 ** 20;
 
 /** The path of a model, which is fetched first if it is an id that `pull` knows. */
 export function pulledModel(idOrPath: string, signal: AbortSignal, meter: ProgressMeter): Promise<string> {
-  return resolveModel(idOrPath, {
-    signal,
-    onProgress: ({ model, source, bytes, totalBytes }) =>
-      meter.show(`fetching ${model}`, {
-        done: Math.ceil(bytes / MIB),
-        total: Math.ceil(totalBytes / MIB),
-        words: `MiB from ${source}`,
-      }),
-  });
+  return resolveModel(idOrPath, { signal, onProgress: showFetching(meter) });
+}
+
+export function showFetching(meter: ProgressMeter): (progress: PullProgress) => void {
+  return ({ model, source, bytes, totalBytes }) => {
+    meter.show(`fetching ${model}`, { done: Math.ceil(bytes / MIB), total: Math.ceil(totalBytes / MIB), words: `MiB from ${source}` });
+  };
 }
 
 /** Callbacks of `Engine.open`: how much of the weights is hashed, repacked, loaded; and, in a line, who is waited for. */

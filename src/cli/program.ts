@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { addBench } from './bench.js';
 import type { CommandContext } from './CommandContext.js';
@@ -7,31 +6,57 @@ import { addInspect } from './inspect.js';
 import { addPerplexity } from './perplexity.js';
 import { addPlan } from './plan.js';
 import { addProfile } from './profile.js';
+import { addDoctor } from './doctor.js';
+import { addModels } from './models.js';
 import { addPull } from './pull.js';
+import { packageRoot } from './library.js';
 import { addTokenize } from './tokenize.js';
 
-const EXIT_CODES = `
-Exit codes: 0 all fine; 1 wrong usage, nothing was read or written; 2 a file or the model cannot be used;
-3 the memory given is too small; 4 done, but some rows carry an error; 130 or 143 interrupted.
-Results go to stdout or the named file, words to stderr. Sizes: 512MiB, 2GiB, 16GB, plain bytes.`;
+/** Lines of help on wide terminals, and where there is none. */
+const WIDEST = 120;
+/** Descriptions are wrapped into columns no narrower than this. */
+const NARROWEST = 24;
 
-/** The whole command line. Its commands run when it is parsed. */
-export function createProgram(context: CommandContext): Command {
+const EXAMPLES = `
+Examples:
+  spillway pull smollm2-135m-instruct
+  spillway generate --model smollm2-135m-instruct --input questions.txt \\
+    --output answers.jsonl --max-new-tokens 32
+  spillway generate --help
+
+Exit codes: 0 all fine; 1 wrong usage, nothing was read or written;
+2 a file or the model cannot be used; 3 the memory given is too small;
+4 done, but some rows carry an error; 130 or 143 interrupted.
+Results go to stdout or the named file, words to stderr.
+Sizes: 512MiB, 2GiB, 2G, 16GB, plain bytes.`;
+
+/**
+ * The whole command line. Its commands run when it is parsed.
+ * @param writeHelp takes what is printed where help or the version is asked for; default: standard output, where nobody hears of a failure
+ */
+export function createProgram(context: CommandContext, writeHelp: (text: string) => void = (text) => void process.stdout.write(text)): Command {
   const program = new Command('spillway')
     .description('Generates text for files of prompts with language models, for throughput, within the memory given.')
-    .version(packageVersion(), '--version', 'print the version')
-    .helpOption('--help', 'print this help')
+    .version(packageRoot().version, '-v, --version', 'print the version')
+    .helpOption('-h, --help', 'print this help')
     .helpCommand(false)
-    .configureHelp({ helpWidth: 120 })
-    .addHelpText('after', EXIT_CODES)
+    .configureHelp({ minWidthToWrap: NARROWEST })
+    .configureOutput({ getOutHelpWidth: () => widthOf(process.stdout), getErrHelpWidth: () => widthOf(process.stderr) })
+    .addHelpText('after', EXAMPLES)
     .showSuggestionAfterError()
     .showHelpAfterError('(--help lists all commands and flags)')
+    .configureOutput({ writeOut: writeHelp })
     .exitOverride();
-  for (const add of [addGenerate, addTokenize, addPerplexity, addInspect, addPull, addProfile, addPlan, addBench]) add(program, context);
+  for (const add of [addGenerate, addTokenize, addPerplexity, addInspect, addPull, addModels, addDoctor, addProfile, addPlan, addBench]) add(program, context);
   return program;
 }
 
-function packageVersion(): string {
-  const manifest = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string };
-  return manifest.version;
+/** The long names of all flags of all commands. */
+export function flagsOf(program: Command): ReadonlySet<string> {
+  return new Set(program.commands.flatMap(({ options }) => options.map(({ long }) => long ?? '')));
 }
+
+function widthOf({ isTTY, columns }: NodeJS.WriteStream): number {
+  return isTTY ? Math.min(columns, WIDEST) : WIDEST;
+}
+

@@ -11,7 +11,7 @@ export interface CommandPaths {
   /** A model's file or folder; all its files count. A name that is no path stands for none. */
   readonly model?: string | undefined;
   /** What else is read, by its flag. */
-  readonly read: Readonly<Record<string, string | undefined>>;
+  readonly read: Readonly<Record<string, string | readonly string[] | undefined>>;
   /** The output of a job, to which other files belong. */
   readonly output?: string | undefined;
   /** Where rows that failed go. */
@@ -41,8 +41,8 @@ export async function checkCommandPaths({ model, read, output, errors, kept, rep
   if (trace !== undefined) await checkWritable(trace, true);
 }
 
-function named(flags: Readonly<Record<string, string | undefined>>, written: boolean): NamedFile[] {
-  return Object.entries(flags).flatMap(([flag, path]) => (path === undefined ? [] : [{ name: `--${flag}`, path, written }]));
+function named(flags: Readonly<Record<string, string | readonly string[] | undefined>>, written: boolean): NamedFile[] {
+  return Object.entries(flags).flatMap(([flag, paths]) => (paths === undefined ? [] : [paths].flat().map((path) => ({ name: `--${flag}`, path, written }))));
 }
 
 /**

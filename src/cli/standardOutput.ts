@@ -17,7 +17,7 @@ export function checkStandardOutput(): void {
   );
 }
 
-/** Whether /dev/null stands in for what was closed. */
+/** Whether /dev/null stands in for what was closed; or was given, open for reading and writing. */
 export function wasClosed(descriptor: number): boolean {
   try {
     if (fstatSync(descriptor).rdev !== statSync('/dev/null').rdev) return false;

@@ -29,7 +29,7 @@ export function addTokenize(program: Command, context: CommandContext): void {
 async function tokenize(flags: TokenizeFlags, context: CommandContext): Promise<void> {
   requireFlags(flags, 'model');
   checkStandardOutput();
-  checkStandardInput();
+  checkStandardInput((text) => context.say(text));
   const meter = new ProgressMeter('auto', process.stderr);
   const model = await pulledModel(flags.model, context.signal, meter).finally(() => meter.stop());
   const source = await readModel(model);

@@ -1,4 +1,4 @@
-import { hash } from 'node:crypto';
+import * as crypto from 'node:crypto';
 
 /**
  * 32-bit words of a digest that are kept: of a thousand million texts, two have the same 96 bits with a chance of some 10^-11, also if
@@ -27,7 +27,7 @@ export class DigestSet {
    */
   add(text: string): boolean {
     // As a string, each character a byte: made in a third of the time that a Buffer takes, and no work for the collector of garbage.
-    const digest = hash('sha256', text, 'binary');
+    const digest = crypto.hash('sha256', text, 'binary');
     const [first, second, third] = [wordOf(digest, 0), wordOf(digest, 4), wordOf(digest, 8) || 1];
     const at = placeOf(this.#table, first, second, third);
     if (this.#table[at + 2] !== 0) return false;

@@ -73,6 +73,7 @@ const CHECKS: Readonly<Record<keyof EngineOptions, Check>> = {
     if (value === '') throw new UsageError(`${name}: found "", expected the path of a folder`);
   },
   diskMemory: size,
+  onDownload: checkFunction,
   onProfile: checkFunction,
   onPlan: checkFunction,
   onIdentify: checkFunction,

@@ -6,8 +6,7 @@ import { describeDecoder } from '../model/architectures/index.js';
 import { HEADER_LIMITS } from '../model/files/limits.js';
 import { readJsonObject } from '../model/files/readJson.js';
 import { readModel } from '../model/readModel.js';
-import { resolveModel } from '../model/resolveModel.js';
-import { knownModel } from '../model/pull/knownModels.js';
+import { isModelName, resolveModel } from '../model/resolveModel.js';
 import { knownShape, knownShapeNames } from './policy/knownShapes.js';
 import { shapeOfDecoder, shapeOfModel, type ModelShape } from './policy/ModelShape.js';
 
@@ -24,7 +23,7 @@ export async function readModelShape(nameOrPath: string): Promise<ModelShape> {
   checkText('model', nameOrPath, 'a path or a name');
   const known = knownShape(nameOrPath);
   if (known !== undefined) return known;
-  if (knownModel(nameOrPath) !== undefined) return shapeOfModel(await readModel(await resolveModel(nameOrPath)), nameOrPath);
+  if (isModelName(nameOrPath)) return shapeOfModel(await readModel(await resolveModel(nameOrPath)), nameOrPath);
   const status = await stat(nameOrPath).catch(() => undefined);
   if (status === undefined && !/[\\/]|\.(json|gguf)$/i.test(nameOrPath)) {
     throw new UsageError(`model: found ${JSON.stringify(nameOrPath)}, expected a model's file or folder, a config.json, or one of ${knownShapeNames.join(', ')}`);

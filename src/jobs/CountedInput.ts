@@ -4,7 +4,7 @@ import { open, stat } from 'node:fs/promises';
 import { InterruptedError } from '../errors/InterruptedError.js';
 import { JobFileError } from '../errors/JobFileError.js';
 import { fileErrorCode, fileFailure, readFailure } from './fileErrors.js';
-import type { InputFingerprint } from './fingerprint.js';
+import type { FileFingerprint } from './fingerprint.js';
 import { decompressed } from './formats/compression.js';
 import type { FileFormat } from './formats/detectFormat.js';
 import type { RowFormat, RowSource } from './formats/RowFormat.js';
@@ -72,9 +72,30 @@ export class CountedInput implements RowSource {
     return this.counted.rows;
   }
 
-  get fingerprint(): InputFingerprint {
+  get fingerprint(): FileFingerprint {
     const { bytes, sha256 } = this.counted;
-    return { kind: 'file', bytes, sha256 };
+    return { bytes, sha256 };
+  }
+
+  /**
+   * Whether the file is what it once was with more rows behind: in a format of lines, where the last one had come to its end.
+   * @throws JobFileError, InterruptedError
+   */
+  async continues({ bytes, sha256 }: FileFingerprint): Promise<boolean> {
+    if (this.file.format.appendable !== true || this.file.compression !== undefined || bytes >= this.counted.bytes) return false;
+    const hash = createHash('sha256');
+    let left = bytes;
+    let last = 0x0a;
+    let next: number | undefined;
+    for await (const block of this.read()) {
+      const before = block.subarray(0, left);
+      hash.update(before);
+      last = before.at(-1) ?? last;
+      next = block[left];
+      left -= before.length;
+      if (next !== undefined) break;
+    }
+    return hash.digest('hex') === sha256 && [last, next].includes(0x0a);
   }
 
   bytes(): AsyncIterable<Uint8Array | string> {
@@ -133,7 +154,7 @@ export class CountedInput implements RowSource {
     return new JobFileError(
       this.path,
       `the input ${how} during the run: found ${foundThere}, expected the ${bytes} bytes (${rows} rows) that were counted when it began; ` +
-        `rows that were finished are intact, and --resume goes on with them once the input is again what it was`,
+        `rows that were finished are intact, and \`resume\` goes on with them once the input is again what it was`,
     );
   }
 }

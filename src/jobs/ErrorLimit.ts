@@ -1,5 +1,5 @@
 import { found } from '../arguments/found.js';
-import { isWithin } from '../arguments/NumberRange.js';
+import { isWithin, rangeWords, wholeRange } from '../arguments/NumberRange.js';
 import { UsageError } from '../errors/UsageError.js';
 
 /** So many results have to be there before a share of them says anything. */
@@ -29,8 +29,8 @@ export class ErrorLimit {
 
 /** @throws UsageError unless it is a count or a share */
 export function checkMaxErrors(name: string, value: unknown): asserts value is MaxErrors {
-  if (isWithin(value, { least: 0, whole: true }) || (typeof value === 'string' && shareOf(value) !== undefined)) return;
-  throw new UsageError(`${name}: found ${found(value)}, expected a whole number of at least 0, or a share of the rows from 0% to 100%`);
+  if (isWithin(value, wholeRange(0)) || (typeof value === 'string' && shareOf(value) !== undefined)) return;
+  throw new UsageError(`${name}: found ${found(value)}, expected ${rangeWords(wholeRange(0), value)}, or a share of the rows from 0% to 100%`);
 }
 
 function shareOf(text: string): number | undefined {

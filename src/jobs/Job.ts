@@ -11,8 +11,10 @@ import { checkJobOptions, checkRowGenerator } from './checkJobOptions.js';
 import { DoneRows } from './DoneRows.js';
 import { ErrorLimit } from './ErrorLimit.js';
 import { fileFailure } from './fileErrors.js';
-import { fingerprintFirstRow } from './fingerprint.js';
+import { filesOf, fingerprintFirstRow } from './fingerprint.js';
 import { compressed } from './formats/compression.js';
+import type { FileFormat } from './formats/detectFormat.js';
+import { resultColumns } from './formats/resultColumns.js';
 import type { FinishedRow, WriteOptions } from './formats/RowFormat.js';
 import { formatResult } from './formatResult.js';
 import { checkJobFiles, type JobFileOptions } from './jobFiles.js';
@@ -22,7 +24,7 @@ import type { JobOptions, JobSummary, RowGenerator } from './JobOptions.js';
 import { checkSameJob, recordOf, resultOptions, withEngine, type JobRecord } from './jobRecord.js';
 import { JobOutput } from './JobOutput.js';
 import { JobRows } from './JobRows.js';
-import { carriedColumns, publish } from './publish.js';
+import { carriedTable, publish } from './publish.js';
 import type { RowSink } from './RowSink.js';
 import { orderOutput } from './rewriteOutput.js';
 import type { ScannedOutput } from './scanOutput.js';
@@ -35,6 +37,8 @@ interface OutputFile {
   /** The fingerprint of this run; a stream's lacks its first row, and what was not known before there was an engine is missing of that. */
   readonly record: JobRecord;
   readonly earlier: ScannedOutput | undefined;
+  /** Whether the input has got more rows since, behind those that there were. */
+  readonly longer: boolean;
 }
 
 const NOTHING_DONE = new DoneRows();
@@ -50,6 +54,7 @@ export class Job implements AsyncDisposable {
   #sink: RowSink | undefined;
   #record: JobRecord | undefined;
   #started = false;
+  #written = 0;
 
   private constructor(
     private readonly options: JobOptions,
@@ -69,6 +74,16 @@ export class Job implements AsyncDisposable {
     return this.file?.earlier?.done.size ?? 0;
   }
 
+  /** Results that stand in the output by now: those that were kept, and those of this run. */
+  get finishedRows(): number {
+    return this.keptRows + this.#written;
+  }
+
+  /** Where results stand while the job runs: the output, or the journal beside it. Undefined for a stream, which takes them once. */
+  get resultsFile(): string | undefined {
+    return this.file?.files.journalOf(this.file.record).path;
+  }
+
   /**
    * @throws UsageError: an option is wrong; the output exists, is in use, or was begun by a different run; a file would be lost
    * @throws JobFileError: a file cannot be read or written, or the output holds something else than results
@@ -76,10 +91,10 @@ export class Job implements AsyncDisposable {
    */
   static async open(options: JobOptions): Promise<Job> {
     checkJobOptions(options);
-    const { input, output, modelFiles = [], resultIdentity = {}, errors } = options;
+    const { output, modelFiles = [], resultIdentity = {}, errors } = options;
     const formats = await jobFormats(options);
     const paths: JobFileOptions = {
-      ...(typeof input === 'string' ? { input } : {}),
+      ...(formats.inputs.length > 0 ? { input: formats.inputs.map(({ path }) => path) } : {}),
       ...(typeof output === 'string' ? { output, modelFiles: [...modelFiles, ...(await modelSettings(modelFiles))] } : {}),
       resume: options.resume ?? false,
       retryErrors: options.retryErrors ?? false,
@@ -88,10 +103,10 @@ export class Job implements AsyncDisposable {
       ...(errors !== undefined && { errors }),
     };
     const files = await checkJobFiles(paths);
-    const opened = await JobInput.open(options, formats.input, files.input);
+    const opened = await JobInput.open(options, formats, files.input);
     if (typeof output !== 'string' || files.output === 'special') {
-      if (errors !== undefined) throw new UsageError('--errors needs a regular file as output: a stream takes all results');
-      return new Job(options, undefined, opened, formats);
+      if (errors !== undefined) throw new UsageError('`errors` needs a regular file as output: a stream takes all results');
+      return new Job(options, undefined, opened, formats).#checked();
     }
 
     const model = modelFiles.length > 0 ? await identifyModel(modelFiles, { signal: options.generate?.signal }) : undefined;
@@ -112,10 +127,11 @@ export class Job implements AsyncDisposable {
       const now = recordOf(file.recorded, model, resultIdentity, settled, opened.fingerprint ?? fingerprintFirstRow(undefined));
       const record = file.before === undefined ? now : { ...now, run: file.before.run };
       // Of an engine that is still to come some is known. Of two streams the first rows are compared, as soon as there is one.
-      const input = file.before?.input.kind === 'file' || now.input.kind === 'file';
-      if (file.before !== undefined) checkSameJob(output, file.before, record, { input, engine: false });
+      const known = [file.before?.input, now.input].some((input) => input !== undefined && filesOf(input) !== undefined);
+      const longer = file.before !== undefined && (await opened.continues(file.before.input));
+      if (file.before !== undefined) checkSameJob(output, file.before, record, { input: known && !longer, engine: false });
       const earlier = options.resume === true ? await file.scan(options.retryErrors ?? false) : undefined;
-      return new Job(options, { files: file, record, earlier }, opened, formats);
+      return new Job(options, { files: file, record, earlier, longer }, opened, formats).#checked();
     } catch (error) {
       locked.release();
       throw error;
@@ -200,13 +216,34 @@ export class Job implements AsyncDisposable {
 
   /** The rows, with what their results need beside the prompt. */
   #readInput(): AsyncIterable<RowInput> | Iterable<RowInput> {
-    const tables = this.formats.output.format.carries === true && this.formats.input.format.carries === true;
-    return this.input.read(this.options.carryFields === true || (tables && !this.#joins));
+    const { output } = this.formats;
+    const carried = this.#carriesInto(output) && !this.#joins;
+    // A journal is lines of JSON, whatever becomes of it.
+    return this.input.read(this.options.carryFields === true || carried, carried && this.file === undefined && this.#isExact(output));
+  }
+
+  /** Whether what stands in the input goes into a file, too. */
+  #carriesInto(file: FileFormat): boolean {
+    const { carries = false } = this.formats.input.format;
+    return (carries === true && file.format.carries === true) || (carries !== false && this.#isExact(file));
+  }
+
+  /** Whether rows go into a file of the format that they come from. */
+  #isExact({ format }: FileFormat): boolean {
+    return format === this.formats.input.format;
   }
 
   /** Whether what goes with a result is read from the input again, when the output is written. */
   get #joins(): boolean {
-    return this.file !== undefined && this.input.again && this.formats.input.format.carries === true;
+    return this.file !== undefined && this.input.again;
+  }
+
+  /** Before any work is done. @throws UsageError for names of result columns that a table has already */
+  #checked(): this {
+    const { table } = this.input;
+    const tables = [this.formats.output, this.formats.errors].some((file) => file?.format.carries === true);
+    if (tables && table !== undefined) resultColumns(table.columns, this.#writeOptions());
+    return this;
   }
 
   /** Sends results where they go, as they come. */
@@ -216,17 +253,19 @@ export class Job implements AsyncDisposable {
       for await (const result of results) {
         const formatted = formatResult(result);
         await this.#sink?.write(formatted.line);
+        this.#written += 1;
         if (formatted.failed) counts.failed += 1;
       }
       return;
     }
-    const finished = async function* (): AsyncGenerator<FinishedRow, void, undefined> {
+    const finished = async function* (this: Job): AsyncGenerator<FinishedRow, void, undefined> {
       for await (const result of results) {
         if (result.error) counts.failed += 1;
+        this.#written += 1;
         yield { result, carry: result.row };
       }
     };
-    for await (const chunk of compressed(format.encode(finished(), this.#writeOptions()), compression, 'output')) await this.#sink?.write(chunk);
+    for await (const chunk of compressed(format.encode(finished.call(this), this.#writeOptions()), compression, 'output')) await this.#sink?.write(chunk);
   }
 
   /** Writes the output, and what failed, from the journal. */
@@ -234,12 +273,13 @@ export class Job implements AsyncDisposable {
     const { output, errors: failures } = this.formats;
     const { path, errors } = files;
     const journal = files.journalOf(record);
-    const columns = output.format.carries === true && this.input.table === undefined ? await carriedColumns(journal) : undefined;
-    const common = { journal, options: { ...this.#writeOptions(), ...(columns && { table: () => ({ columns }) }) } };
-    const rows = (carries: boolean | undefined): { rows?: ReturnType<JobInput['read']> } => (this.#joins && carries === true ? { rows: this.input.read(true) } : {});
-    await publish({ ...common, path, file: output, wanted: ({ error }) => errors === undefined || error === undefined, ...rows(output.format.carries) });
+    const table = output.format.carries === true && this.input.table === undefined ? await carriedTable(journal) : undefined;
+    const common = { journal, options: { ...this.#writeOptions(), ...(table && { table: () => table }) } };
+    const rows = (file: FileFormat): { rows?: ReturnType<JobInput['read']> } =>
+      (this.#joins && this.#carriesInto(file) ? { rows: this.input.read(true, this.#isExact(file)) } : {});
+    await publish({ ...common, path, file: output, wanted: ({ error }) => errors === undefined || error === undefined, ...rows(output) });
     if (errors !== undefined && failures !== undefined) {
-      await publish({ ...common, path: errors, file: failures, wanted: ({ error }) => error !== undefined, ...rows(failures.format.carries) });
+      await publish({ ...common, path: errors, file: failures, wanted: ({ error }) => error !== undefined, ...rows(failures) });
     }
   }
 
@@ -264,7 +304,7 @@ export class Job implements AsyncDisposable {
       const { input, ...record } = this.#record ?? this.file.record;
       const whole = { ...record, input: this.input.fingerprint === undefined ? fingerprintFirstRow(first) : input };
       const before = this.file.earlier && this.file.files.before;
-      if (before) checkSameJob(this.file.files.path, before, whole);
+      if (before) checkSameJob(this.file.files.path, before, whole, { input: !this.file.longer });
       return await this.file.files.begin(whole, this.file.earlier, this.options.retryErrors ?? false);
     } catch (error) {
       if (error instanceof SpillwayError) throw error;
@@ -275,5 +315,5 @@ export class Job implements AsyncDisposable {
 
 /** What an output is to be, where it is not what a run before wrote: `with --errors FILE`, `as csv`. */
 function describeForm({ errors }: JobOptions, { output: { format, compression } }: JobFormats): string {
-  return errors !== undefined ? `with --errors ${errors}` : `as ${format.name}${compression === undefined ? '' : ` in ${compression}`}`;
+  return errors !== undefined ? `with \`errors\` ${errors}` : `as ${format.name}${compression === undefined ? '' : ` in ${compression}`}`;
 }

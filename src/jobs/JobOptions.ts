@@ -2,6 +2,7 @@ import type { Writable } from 'node:stream';
 import type { GenerateOptions, RowInput, RowResult } from '../Row.js';
 import type { MaxErrors } from './ErrorLimit.js';
 import type { FormatChoice } from './formats/rowFormats.js';
+import type { InputPaths } from './inputFiles.js';
 
 /** What a job needs of an engine. */
 export interface RowGenerator {
@@ -15,8 +16,11 @@ export interface RowGenerator {
 }
 
 export interface JobOptions {
-  /** A file of rows; or the rows, e.g. of `readRows(process.stdin)` or of a database's cursor. */
-  readonly input: string | AsyncIterable<RowInput> | Iterable<RowInput>;
+  /**
+   * A file of rows, or several of one format, by their paths or by patterns such as `data/*.parquet` (then in the order of their names); or the rows, e.g. of
+   * `readRows(process.stdin)` or of a database's cursor.
+   */
+  readonly input: InputPaths | AsyncIterable<RowInput> | Iterable<RowInput>;
   /** Of an input file. Default `auto`: what its name says, then what it begins with. */
   readonly inputFormat?: FormatChoice;
   /** Of an input file: fields of a row (`prompt`, `id`, …) by the columns that hold them. Default: those of the same name. */
@@ -39,7 +43,8 @@ export interface JobOptions {
   /** Ends the run when more results have an error than so many, or than this share of the rows. What is finished is written. Default: any may. */
   readonly maxErrors?: MaxErrors;
   /**
-   * Go on with an output that exists, if there is one: rows that stand there are not done again. What earlier runs had finished ahead of its turn, or failed and
+   * Go on with an output that exists, if there is one: rows that stand there are not done again. An input that has got more lines since, or more files behind
+   * those that there were, is gone on with. What earlier runs had finished ahead of its turn, or failed and
    * is tried again, stands out of order until a run completes the job and puts all rows in order, unless `generate.order` is `completion`. Default false: it is refused.
    */
   readonly resume?: boolean;

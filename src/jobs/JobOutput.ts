@@ -88,7 +88,7 @@ export class JobOutput {
   async scan(retryErrors: boolean): Promise<ScannedOutput | undefined> {
     if (this.before === undefined) {
       if (!(await this.#holdsResults())) return undefined;
-      throw new UsageError(`${this.path}: cannot be resumed, as there is no ${recordPath(this.path)} that says what began it; --overwrite begins anew`);
+      throw new UsageError(`${this.path}: cannot be resumed, as there is no ${recordPath(this.path)} that says what began it; \`overwrite\` begins anew`);
     }
     const journal = this.journalOf(this.before);
     if ((await modeOf(journal.path)) === undefined) {

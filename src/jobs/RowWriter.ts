@@ -109,7 +109,7 @@ export class RowWriter implements RowSink {
 
   #failed(error: unknown): JobFileError {
     if (error instanceof JobFileError) return error;
-    return new JobFileError(this.path, `cannot be written: ${describeFileError(error)}; the rows before are intact, and --resume goes on`, {
+    return new JobFileError(this.path, `cannot be written: ${describeFileError(error)}; the rows before are intact, and \`resume\` goes on`, {
       cause: error,
     });
   }

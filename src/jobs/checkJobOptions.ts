@@ -6,6 +6,7 @@ import { object, text } from '../arguments/memberChecks.js';
 import { membersOf } from '../arguments/membersOf.js';
 import { UsageError } from '../errors/UsageError.js';
 import { checkColumns, checkDelimiter, checkResultColumns } from './checkColumns.js';
+import { isInputPaths } from './inputFiles.js';
 import { checkMaxErrors } from './ErrorLimit.js';
 import { checkFormat } from './formats/rowFormats.js';
 import type { JobOptions, RowGenerator } from './JobOptions.js';
@@ -48,7 +49,7 @@ export function checkRowGenerator(engine: unknown): asserts engine is RowGenerat
 }
 
 function checkInput(name: string, input: unknown): void {
-  if (typeof input === 'string' || isIterable(input)) return;
+  if (isInputPaths(input) || isIterable(input)) return;
   if (hasMethods(input, 'subscribe', 'pipe')) throw new UsageError(`${name}: found an Observable, which cannot be pulled, expected a file's path or an iterable of rows; give pulled(rows$)`);
   throw new UsageError(`${name}: found ${found(input)}, expected a file's path or an iterable of rows`);
 }

@@ -8,7 +8,7 @@ export function fileErrorCode(error: unknown): string | undefined {
 }
 
 /** The remedy for an output that cannot be gone on with, for users of the command line and of the library. */
-export const BEGIN_ANEW = '--overwrite (in code, `overwrite: true`) begins anew';
+export const BEGIN_ANEW = '`overwrite: true` begins anew';
 
 const REASONS: Readonly<Record<string, string>> = {
   ENOENT: 'no such file or folder',

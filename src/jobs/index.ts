@@ -13,6 +13,7 @@ export type { JobOptions, JobSummary, RowGenerator } from './JobOptions.js';
 export { errorFiles, outputFiles } from './outputFiles.js';
 export { parseRow } from './parseRow.js';
 export { isBlank, type Line } from './readLines.js';
+export { readSql, type ReadSqlOptions } from './readSql.js';
 export { openLines, readRows, type ByteSource, type ReadRowsOptions } from './readRows.js';
 export { runJob, type RunJobOptions } from './runJob.js';
 export { specialKind } from './specialFiles.js';

@@ -12,8 +12,8 @@ import { checkSidecars, errorFiles, hasJournal, journalPath, outputFiles } from 
 import { descriptorOf, placeOf } from './place.js';
 
 export interface JobFileOptions {
-  /** The input's path, where it has one. */
-  readonly input?: string;
+  /** The paths of the input, where it has any. */
+  readonly input?: string | readonly string[];
   /** The output's path, where it has one. */
   readonly output?: string;
   /** Files of the model, none of which may be overwritten. */
@@ -41,28 +41,34 @@ export interface JobFileState {
  */
 export async function checkJobFiles(options: JobFileOptions): Promise<JobFileState> {
   checkObject('options', options);
-  const { input, output, modelFiles = [], resume = false, retryErrors = false, overwrite = false, published = false, errors } = options;
-  if (retryErrors && !resume) throw new UsageError('--retry-errors goes with --resume: it redoes the error rows of an output that exists');
-  if (resume && overwrite) throw new UsageError('--resume and --overwrite contradict each other: go on with the output, or begin anew?');
+  const { output, modelFiles = [], resume = false, retryErrors = false, overwrite = false, published = false, errors } = options;
+  if (retryErrors && !resume) throw new UsageError('`retryErrors` goes with `resume`: it redoes the error rows of an output that exists');
+  if (resume && overwrite) throw new UsageError('`resume` and `overwrite` contradict each other: go on with the output, or begin anew?');
 
-  const inputStats = input === undefined ? undefined : await statOf(input);
-  if (input !== undefined) {
-    if (inputStats === undefined) throw new JobFileError(input, 'cannot be read: no such file or folder (ENOENT)');
-    if (inputStats.isDirectory()) throw new JobFileError(input, 'cannot be read: it is a folder, expected a file of rows');
+  const inputs = options.input === undefined ? [] : [options.input].flat();
+  const inputStats: Stats[] = [];
+  for (const input of inputs) {
+    const stats = await statOf(input);
+    if (stats === undefined) throw new JobFileError(input, 'cannot be read: no such file or folder (ENOENT)');
+    if (stats.isDirectory()) throw new JobFileError(input, 'cannot be read: it is a folder, expected a file of rows');
     await access(input, constants.R_OK).catch((error: unknown) => {
       throw fileFailure(input, 'read', error);
     });
+    if (inputs.length > 1 && !stats.isFile()) {
+      throw new JobFileError(input, `cannot be read: it is ${specialKind(stats) ?? 'no file'}, expected a file, as the others are`);
+    }
+    inputStats.push(stats);
   }
   if (output !== undefined) {
     await checkDistinctFiles([
-      ...(input === undefined ? [] : [{ name: 'input', path: input, written: false }]),
+      ...inputs.map((path) => ({ name: 'input', path, written: false })),
       ...modelFiles.map((path) => ({ name: 'the model', path, written: false })),
       ...(await outputFiles('output', output)),
       ...(errors === undefined ? [] : await errorFiles('errors', errors)),
     ]);
   }
   const state: JobFileState = {
-    input: inputStats === undefined ? 'none' : inputStats.isFile() ? 'regular' : 'special',
+    input: inputStats.length === 0 ? 'none' : inputStats.every((stats) => stats.isFile()) ? 'regular' : 'special',
     output: output === undefined ? checkNoOutput(resume) : await checkOutput(output, { resume, overwrite, published }),
   };
   if (errors !== undefined) await checkErrors(errors, state.output === 'special' ? undefined : output);
@@ -70,7 +76,7 @@ export async function checkJobFiles(options: JobFileOptions): Promise<JobFileSta
 }
 
 function checkNoOutput(resume: boolean): 'none' {
-  if (resume) throw new UsageError('--resume needs --output FILE: a stream cannot be read again');
+  if (resume) throw new UsageError('`resume` needs a file as `output`: a stream cannot be read again');
   return 'none';
 }
 
@@ -81,7 +87,9 @@ function checkNoOutput(resume: boolean): 'none' {
 async function checkErrors(path: string, output: string | undefined): Promise<void> {
   const stats = await statOf(path);
   if (stats === undefined) return checkFolder(path);
-  if (!stats.isFile()) throw new JobFileError(path, `cannot be written: it is ${specialKind(stats) ?? 'no file'}, expected a file, or nothing`);
+  if (!stats.isFile()) {
+    throw new JobFileError(path, `cannot be written: it is ${specialKind(stats) ?? 'no file'}, expected a file, or nothing`);
+  }
   if (stats.size === 0 || (output !== undefined && (await isErrorsOf(output, path)))) return;
   throw new UsageError(`${path}: found a file that is not the errors of this job, expected none; move it away, or give another`);
 }
@@ -99,7 +107,7 @@ async function checkOutput(
   if (own?.isDirectory() === true) throw new JobFileError(path, 'cannot be written: it is a folder, expected a file');
   // What a process has open is written through, whatever it is: it may be behind something that stands there already.
   if (own !== undefined && (!own.isFile() || (await descriptorOf(path)) !== undefined)) {
-    if (resume) throw new UsageError(`--resume needs a regular file as output: ${path} cannot be read again`);
+    if (resume) throw new UsageError(`\`resume\` needs a regular file as output: ${path} cannot be read again`);
     return 'special';
   }
   if (own !== undefined && own.nlink > 1 && !published) {
@@ -108,7 +116,7 @@ async function checkOutput(
   // Until a run has ended there may be the journal alone.
   const kept = own !== undefined ? path : hasJournal(place) ? journalPath(place) : undefined;
   if (kept === undefined) await checkFolder(place);
-  else if (!resume && !overwrite) throw new UsageError(`${kept} exists; --resume goes on with it, --overwrite begins anew`);
+  else if (!resume && !overwrite) throw new UsageError(`${kept} exists; \`resume\` goes on with it, \`overwrite\` begins anew`);
   checkSidecars(place, published);
   return kept === undefined ? 'absent' : 'regular';
 }

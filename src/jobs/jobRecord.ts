@@ -8,7 +8,7 @@ import type { FileIdentity, ModelIdentity } from '../model/identity/identifyMode
 import type { GenerateOptions } from '../Row.js';
 import { writeFileAtomic } from './atomicFile.js';
 import { BEGIN_ANEW } from './fileErrors.js';
-import type { InputFingerprint } from './fingerprint.js';
+import { filesOf, type InputFingerprint } from './fingerprint.js';
 import { recordPath } from './outputFiles.js';
 import { readOrdinary } from './readOrdinary.js';
 
@@ -54,12 +54,13 @@ export function resultOptions(options: GenerateOptions, more: Readonly<Record<st
   };
 }
 
-/** How prompts are made, and what becomes of reasoning, as far as it is not the default: records from before there was a choice stay good. */
-function promptOptions({ promptTemplate, system, chat = system !== undefined, tools, templateArgs, reasoning = 'keep' }: GenerateOptions): Readonly<Record<string, unknown>> {
+/** How prompts are made, and what becomes of reasoning. Most of it as far as it is not the default: records from before there was a choice stay good. */
+function promptOptions({ promptTemplate, system, chat, tools, templateArgs, reasoning = 'keep' }: GenerateOptions): Readonly<Record<string, unknown>> {
   return {
     ...(promptTemplate !== undefined && { promptTemplate }),
     ...(system !== undefined && { system }),
-    ...(chat && { chat }),
+    // What is not said lines of text and other rows decide for themselves, unless there is a system message.
+    chat: chat ?? (system === undefined ? null : true),
     ...(tools && { tools }),
     ...(templateArgs && { templateArgs }),
     ...(reasoning !== 'keep' && { reasoning }),
@@ -184,8 +185,12 @@ function describeModels(was: readonly FileIdentity[], is: readonly FileIdentity[
 }
 
 function describeInputs(was: InputFingerprint, is: InputFingerprint): string {
-  if (was.kind !== is.kind) return ` (was a ${was.kind}, is a ${is.kind})`;
-  return was.kind === 'file' && is.kind === 'file' && was.bytes !== is.bytes ? ` (had ${was.bytes} bytes, has ${is.bytes})` : '';
+  if ((was.kind === 'stream') !== (is.kind === 'stream')) return ` (was a ${was.kind}, is a ${is.kind})`;
+  const [before, now] = [filesOf(was), filesOf(is)];
+  if (before === undefined || now === undefined) return '';
+  if (before.length !== now.length) return ` (was ${before.length} files, is ${now.length})`;
+  const [had, has] = [before, now].map((files) => files.reduce((sum, { bytes }) => sum + bytes, 0));
+  return had === has ? '' : ` (had ${had} bytes, has ${has})`;
 }
 
 /** Equality of plain data whose keys stand in the same order, as ours do. */

@@ -1,7 +1,8 @@
 import { isObject } from '../arguments/isObject.js';
 import { RowError, type RowErrorCode } from '../errors/RowError.js';
 import type { ChatMessage, TemplateInput } from '../model/Tokenizer.js';
-import type { BadRow, Row, RowInput } from '../Row.js';
+import type { BadRow, Row, RowInput, RowPrompt } from '../Row.js';
+import { misspelt } from '../rows/misspelt.js';
 import { promptField } from '../rows/promptField.js';
 import { NUMBERS, PROMPTS } from '../rows/rowFields.js';
 
@@ -14,10 +15,10 @@ const MESSAGE_TEXTS = ['name', 'tool_call_id', 'reasoning_content'] as const;
 /**
  * Reads a row out of a parsed line. Checks types only; the engine checks ranges. A field that is null counts as absent, as tables
  * exported to JSON write it. `__proto__` in it is an ordinary own field; nothing here copies fields by assignment.
- * @param templated whether all fields are values for a `promptTemplate`: they go into `fields`, and no prompt is looked for
  * @param line the line's number from 1: the id of a row that has none, which another row may be given (`duplicate` is false)
+ * @param templated whether all fields, or these, are values for a `promptTemplate`: they go into `fields`, and no prompt is looked for
  */
-export function parseRow(value: unknown, line: number, carryFields: boolean, templated = false): RowInput {
+export function parseRow(value: unknown, line: number, carryFields: boolean, templated: boolean | Readonly<Record<string, unknown>> = false): RowInput {
   if (!isObject(value)) {
     return lineWithoutRow(line, 'invalid-row', `found ${describe(value)}, expected an object with one of prompt, messages and tokens`);
   }
@@ -27,7 +28,9 @@ export function parseRow(value: unknown, line: number, carryFields: boolean, tem
   try {
     const id = readId(value['id']);
     if (id !== undefined) identity = { id };
-    return { ...identity, ...(templated ? { fields: value } : readPrompt(value)), ...readTemplateInput(value), ...readNumbers(value), ...readStop(value['stop']), ...carry };
+    const fields = templated === true ? value : templated;
+    if (!carryFields && fields === false) checkNames(value);
+    return { ...identity, ...(fields === false ? readPrompt(value) : { fields }), ...readTemplateInput(value), ...readNumbers(value), ...readStop(value['stop']), ...carry };
   } catch (error) {
     if (!(error instanceof RowError)) throw error;
     return { ...identity, error: { code: error.rowCode, message: error.message }, ...carry };
@@ -37,6 +40,13 @@ export function parseRow(value: unknown, line: number, carryFields: boolean, tem
 /** A line that is no row: nobody gave it an id. */
 export function lineWithoutRow(line: number, code: RowErrorCode, message: string): BadRow {
   return { id: line, duplicate: false, error: { code, message } };
+}
+
+/** A field that is nearly one of ours would be left out in silence. Where others are carried, or go into a template, it is one of them. @throws RowError */
+function checkNames(value: Readonly<Record<string, unknown>>): void {
+  const wrong = misspelt(Object.keys(value));
+  if (wrong === undefined || isAbsent(value[wrong.name])) return;
+  throw new RowError('invalid-row', `found the field ${JSON.stringify(wrong.name)}, expected ${wrong.meant}`);
 }
 
 /** @throws RowError */
@@ -50,7 +60,7 @@ function readId(value: unknown): string | number | undefined {
   return value;
 }
 
-function readPrompt(row: Readonly<Record<string, unknown>>): Pick<Row, 'prompt' | 'messages' | 'tokens'> {
+function readPrompt(row: Readonly<Record<string, unknown>>): RowPrompt {
   const { prompt, messages, tokens } = row;
   const field = promptField(row);
   if (field === 'prompt') {

@@ -6,7 +6,9 @@ import type { RowInput, RowResult } from '../Row.js';
 import { BEGIN_ANEW, describeFileError } from './fileErrors.js';
 import { compressed } from './formats/compression.js';
 import type { FileFormat } from './formats/detectFormat.js';
+import { addKinds, type ColumnKind } from './formats/columnKinds.js';
 import type { FinishedRow, WriteOptions } from './formats/RowFormat.js';
+import type { Table } from './formats/Table.js';
 import type { Journal } from './Journal.js';
 import { modeOf, putInPlace } from './putInPlace.js';
 import { outputLines } from './scanOutput.js';
@@ -39,23 +41,26 @@ export async function publish({ journal, path, file, options, wanted, rows }: Pu
     await putInPlace(path, content, await modeOf(journal.path));
   } catch (error) {
     if (error instanceof SpillwayError) throw error;
-    throw new JobFileError(path, `cannot be written: ${describeFileError(error)}; all results are safe in ${journal.path}, and --resume writes it once more`, { cause: error });
+    throw new JobFileError(path, `cannot be written: ${describeFileError(error)}; all results are safe in ${journal.path}, and \`resume\` writes it once more`, { cause: error });
   }
 }
 
 /**
- * All names of fields that results carry, in the order in which they come first.
+ * All fields that results carry, in the order in which they come first, and what is in them.
  * @throws JobFileError where they are too many for columns
  */
-export async function carriedColumns(journal: Journal): Promise<readonly string[]> {
+export async function carriedTable(journal: Journal): Promise<Table> {
   const columns = new Set<string>();
+  const kinds = new Map<string, ColumnKind>();
   for await (const { number, result } of outputLines(journal)) {
-    for (const column of Object.keys(membersOf(result.row))) columns.add(column);
+    const row = membersOf(result.row);
+    for (const column of Object.keys(row)) columns.add(column);
+    addKinds(kinds, row);
     if (columns.size > MOST_COLUMNS) {
       throw new JobFileError(journal.path, `line ${number}: found more than ${MOST_COLUMNS} names of carried fields, expected at most so many columns; write lines of JSON`);
     }
   }
-  return [...columns];
+  return { columns: [...columns], kinds };
 }
 
 async function* finished(journal: Journal, wanted: (result: RowResult) => boolean): AsyncGenerator<RowResult, void, undefined> {

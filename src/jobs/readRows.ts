@@ -20,7 +20,10 @@ import { unchangedBytes } from './unchangedBytes.js';
 export type ByteSource = string | AsyncIterable<Uint8Array | string>;
 
 export interface ReadRowsOptions {
-  /** `jsonl`: one JSON object a line. `text`: a line is a prompt. `csv`, `tsv`: a table with a header. `auto` (the default): what a path's name says, else `jsonl`. */
+  /**
+   * `jsonl`: one JSON object a line. `text`: a line is a prompt. `csv`, `tsv`: a table with a header. `parquet`: a path's alone. `openai-batch`: requests of OpenAI's Batch API.
+   * `auto` (the default): what a path's name says, then what the file begins with, else `jsonl`.
+   */
   readonly format?: FormatChoice;
   /** Fields of a row (`prompt`, `id`, …) by the columns that hold them. Default: those of the same name. */
   readonly columns?: Readonly<Record<string, string>>;

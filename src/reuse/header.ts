@@ -1,4 +1,4 @@
-import { crc32 } from 'node:zlib';
+import * as zlib from 'node:zlib';
 import { found } from '../arguments/found.js';
 
 /** With it begins what is ours, of whatever version; nobody writes it by chance. */
@@ -36,6 +36,6 @@ export function headerOf(version: number): Buffer {
   const header = Buffer.alloc(HEADER_BYTES);
   MAGIC.copy(header);
   header.writeUInt32LE(version, MAGIC.length);
-  header.writeUInt32LE(crc32(header.subarray(0, MAGIC.length + 4)), MAGIC.length + 4);
+  header.writeUInt32LE(zlib.crc32(header.subarray(0, MAGIC.length + 4)), MAGIC.length + 4);
   return header;
 }

@@ -1,5 +1,5 @@
-import { hash } from 'node:crypto';
-import { crc32 } from 'node:zlib';
+import * as crypto from 'node:crypto';
+import * as zlib from 'node:zlib';
 
 /**
  * A record: marker (8 bytes), length of the payload (32 bits, little-endian), CRC-32 of length and key, the first 16 bytes of the SHA-256 of key and payload,
@@ -55,9 +55,9 @@ export function payloadOf(record: Buffer): Buffer {
 }
 
 function headCheck(head: Buffer): number {
-  return crc32(head.subarray(KEY_AT, HEAD_BYTES), head.readUInt32LE(LENGTH_AT));
+  return zlib.crc32(head.subarray(KEY_AT, HEAD_BYTES), head.readUInt32LE(LENGTH_AT));
 }
 
 function bodyCheck(record: Buffer): Buffer {
-  return hash('sha256', record.subarray(KEY_AT), 'buffer').subarray(0, KEY_AT - CHECK_AT);
+  return crypto.hash('sha256', record.subarray(KEY_AT), 'buffer').subarray(0, KEY_AT - CHECK_AT);
 }

@@ -3,11 +3,12 @@ import { isObject } from '../arguments/isObject.js';
 import { membersOf } from '../arguments/membersOf.js';
 import { isWithin, rangeWords, wholeRange } from '../arguments/NumberRange.js';
 import { RowError, type RowErrorCode } from '../errors/RowError.js';
-import type { BadRow, RowFailure, RowInput } from '../Row.js';
+import type { BadRow, Row, RowFailure, RowInput } from '../Row.js';
+import { misspelt } from './misspelt.js';
 import { NUMBERS, PROMPTS } from './rowFields.js';
 
 const INDICES = wholeRange(0);
-const FIELDS = [...PROMPTS, ...NUMBERS, 'stop', 'tools', 'templateArgs', 'fields', 'wantedSamples'] as const;
+const FIELDS = [...PROMPTS, ...NUMBERS, 'stop', 'tools', 'templateArgs', 'fields', 'wantedSamples', 'chat'] as const;
 
 /**
  * A row as it was given, as a plain object that is safe to read: its fields (null is as good as absent, as tables write it), its `id` and `index` if they are
@@ -16,6 +17,10 @@ const FIELDS = [...PROMPTS, ...NUMBERS, 'stop', 'tools', 'templateArgs', 'fields
 export function readableRow(given: unknown): RowInput {
   const identity: { -readonly [Name in 'id' | 'index' | 'duplicate' | 'carry']?: BadRow[Name] } = {};
   try {
+    if (ArrayBuffer.isView(given) || typeof given === 'string') {
+      const what = typeof given === 'string' ? `the text ${found(given)}` : `${given.byteLength} bytes`;
+      throw new RowError('invalid-row', `found ${what}, expected a row: readRows(stream) makes rows of a file's or a stream's bytes`);
+    }
     if (!isObject(given)) throw new RowError('invalid-row', `found ${found(given)}, expected an object with one of prompt, messages and tokens`);
     const { id, index, duplicate, carry } = given;
     if (isPresent(carry)) identity.carry = carry as NonNullable<BadRow['carry']>;
@@ -26,12 +31,14 @@ export function readableRow(given: unknown): RowInput {
     if (isPresent(error)) return { ...identity, error: readError(error) };
     if (isPresent(id) && !isId(id)) throw new RowError('invalid-row', `id: found ${found(id)}, expected a string or a finite number`);
     if (isPresent(index) && !isIndex(index)) throw new RowError('invalid-row', `index: found ${found(index)}, expected ${rangeWords(INDICES, index)}`);
+    checkNames(given);
     const fields: Record<string, unknown> = {};
     for (const name of FIELDS) {
       const value = given[name];
       if (value !== undefined) fields[name] = value;
     }
-    return { ...identity, ...fields };
+    // What the fields hold is judged when the row is prepared.
+    return { ...identity, ...(fields as unknown as Row) };
   } catch (error) {
     const { rowCode, message } = orRowError(error);
     return { ...identity, error: { code: rowCode, message } };
@@ -43,6 +50,13 @@ export function orRowError(error: unknown): RowError {
   if (error instanceof RowError) return error;
   const reason = error instanceof Error && typeof error.message === 'string' ? error.message.split('\n', 1)[0] : found(error);
   return new RowError('invalid-row', `the row cannot be read: ${reason}`, { cause: error });
+}
+
+/** A field that is nearly one of ours would be left out in silence. @throws RowError */
+function checkNames(given: Readonly<Record<string, unknown>>): void {
+  const { name, meant } = misspelt(Object.keys(given)) ?? {};
+  if (name === undefined || given[name] === undefined) return;
+  throw new RowError('invalid-row', `found the field ${found(name)}, expected ${meant}; what is no field of a row goes into carry`);
 }
 
 /** @throws RowError */

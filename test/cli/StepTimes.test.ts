@@ -8,8 +8,8 @@ function event(name: string, start: number, end: number, args: Record<string, un
 }
 
 const compute = (pass: number, start: number, end: number, rows: number[][], part = 'head', slot = 0): TraceEvent =>
-  event('compute', start, end, { pass, slot, layer: 1, part, rows });
-const read = (start: number, end: number, from = 'disk'): TraceEvent => event('load_weight', start, end, { from, to: 'cpu' });
+  event(`compute L1 ${part}`, start, end, { pass, slot, layer: 1, part, rows });
+const read = (start: number, end: number, from = 'disk'): TraceEvent => event('load_weight L1', start, end, { from, to: 'cpu' });
 
 function figuresOf(events: readonly TraceEvent[]): ReturnType<StepTimes['figures']> {
   const times = new StepTimes(4);

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { expect, test } from '@jest/globals';
 import { JobFileError } from '../../src/errors/JobFileError.js';
 import { TraceFile } from '../../src/cli/TraceFile.js';
@@ -21,4 +21,21 @@ test('a JSON array, whatever the number of events; written in pieces', () => {
 
 test('a file that cannot be made', () => {
   expect(() => new TraceFile(path('none/trace.json'))).toThrow(JobFileError);
+});
+
+test('one that waits leaves what is there until there is a task to tell of', () => {
+  const file = path('kept.json');
+  writeFileSync(file, '[]');
+  const idle = new TraceFile(file, true);
+  idle.add({ ...event(0), ph: 'C' });
+  idle.close();
+  expect(readFileSync(file, 'utf8')).toBe('[]');
+  const busy = new TraceFile(file, true);
+  busy.add({ ...event(0), ph: 'C' });
+  busy.add(event(1));
+  busy.close();
+  expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual([{ ...event(0), ph: 'C' }, event(1)]);
+  const nowhere = new TraceFile(path('none/trace.json'), true);
+  nowhere.add(event(1));
+  expect(() => nowhere.close()).toThrow(JobFileError);
 });

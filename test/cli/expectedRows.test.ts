@@ -18,7 +18,7 @@ afterAll(() => {
 function expected(lines: readonly string[], rows?: number, options: GenerateOptions = {}): Promise<ExpectedRows | undefined> {
   const input = join(folder, 'input');
   writeFileSync(input, lines.map((line) => `${line}\n`).join(''));
-  return expectedRows(input, { format: 'jsonl' }, { maxNewTokens: 4, ...options }, letterTokenizer(), rows);
+  return expectedRows([input], { format: 'jsonl' }, { maxNewTokens: 4, ...options }, letterTokenizer(), rows);
 }
 
 const row = (prompt: string): string => JSON.stringify({ prompt });
@@ -60,7 +60,7 @@ describe('expectedRows', () => {
   });
 
   test('what can be read only once is not looked at', async () => {
-    expect(await expectedRows('-', { format: 'jsonl' }, {}, letterTokenizer())).toBeUndefined();
-    expect(await expectedRows('/dev/null', { format: 'jsonl' }, {}, letterTokenizer())).toBeUndefined();
+    expect(await expectedRows([], { format: 'jsonl' }, {}, letterTokenizer())).toBeUndefined();
+    expect(await expectedRows(['/dev/null'], { format: 'jsonl' }, {}, letterTokenizer())).toBeUndefined();
   });
 });

@@ -1,10 +1,11 @@
 import { spawn } from 'node:child_process';
 import { copyFileSync, existsSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { built } from '../jobs/support/built.js';
 import { byIndex, readResults, temporaryFolder, writeLines } from '../jobs/support/files.js';
 import type { RowResult } from '../../src/Row.js';
+import { tinyChatModel } from '../support/tinyChatModel.js';
 import { resultOf, runCli, startCli, tinyModelWithTokenizer, TINY_MODEL, until } from './support.js';
 
 const path = temporaryFolder();
@@ -116,7 +117,7 @@ describe('generate', () => {
     names += 1;
     const [text, output] = [path(`in-${names}.txt`), path(`out-${names}.jsonl`)];
     writeFileSync(text, 'hi\r\n\n{"prompt":1}\n');
-    const args = ['generate', '--model', model, '--input', text, '--output', output, '--input-format', 'text', '--max-new-tokens', '12', '--ignore-eos'];
+    const args = ['generate', '--model', model, '--input', text, '--output', output, '--input-format', 'text', '--chat', 'off', '--max-new-tokens', '12', '--ignore-eos'];
     expect(await runCli(args)).toMatchObject({ code: 0 });
     const [first, second] = readResults(output);
     expect([first?.id, second?.id, second?.usage.promptTokens]).toEqual([1, 3, 13]);
@@ -148,12 +149,12 @@ describe('generate', () => {
     expect(document).toMatchObject({ rows: { done: 10, failed: 0 }, tokens: { prompt: 30, generated: 50 } });
     for (const key of ['model', 'policy', 'seconds', 'tokensPerSecond', 'bytes', 'queues', 'memory', 'residentPeakBytes', 'orchestration']) expect(document).toHaveProperty(key);
     const events = JSON.parse(readFileSync(trace, 'utf8')) as { name: string; ph: string }[];
-    expect(new Set(events.filter(({ ph }) => ph === 'X').map(({ name }) => name))).toContain('compute');
+    expect(new Set(events.filter(({ ph }) => ph === 'X').map(({ name }) => name))).toContain('compute L0 embed');
   });
 
   test('--progress on without a terminal writes lines', async () => {
     const { args } = flags(rows(10));
-    expect((await runCli([...args, '--max-new-tokens', '5', '--progress', 'on'])).stderr).toMatch(/^rows: \d+\/10, \d+ tokens\/s/m);
+    expect((await runCli([...args, '--max-new-tokens', '5', '--progress', 'on'])).stderr).toMatch(/^rows: \d+\/10, (\d+:\d+ left, )?\d+ tokens\/s/m);
   });
 });
 
@@ -249,8 +250,8 @@ describe('interrupted', () => {
     child.kill(signal);
     const result = await ended;
     expect(result).toMatchObject({ code });
-    expect(result.stderr).toContain('finished rows are kept');
     const done = readResults(output);
+    expect(result.stderr).toMatch(new RegExp(`^stopping \\(again to stop at once\\)\n${done.length} of 4000 rows in ${output}; go on with --resume\n$`, 'm'));
     expect(done.length).toBeGreaterThan(0);
     expect(done.length).toBeLessThan(4000);
     expect(existsSync(`${output}.lock`)).toBe(false);
@@ -322,4 +323,56 @@ describe('files that cannot be used: exit 2, or 3 for memory', () => {
     expect(full.code).toBe(2);
     expect(full.stderr).toContain('/dev/full: cannot be written: no space left on the device');
   });
+});
+
+describe('prompts for a chat model', () => {
+  let model: Awaited<ReturnType<typeof tinyChatModel>>;
+  beforeAll(async () => {
+    model = await tinyChatModel();
+  });
+  afterAll(async () => {
+    await model[Symbol.asyncDispose]();
+  });
+  const question = 'What is the capital of France?';
+  const tokensOf = async (name: string, line: string, ...more: string[]): Promise<{ promptTokens: number | undefined; stderr: string }> => {
+    const [input, output] = [path(name), path(`${name}.out.jsonl`)];
+    writeFileSync(input, `${line}\n`);
+    const { code, stderr } = await runCli(['generate', '--model', model.path, '--input', input, '--output', output, '--overwrite', '--max-new-tokens', '2', '--policy', 'default', ...more]);
+    expect({ code, stderr: code === 0 ? '' : stderr }).toEqual({ code: 0, stderr: '' });
+    return { promptTokens: readResults(output)[0]?.usage.promptTokens, stderr };
+  };
+
+  test('a line of text is a message, a row\'s prompt is not, and --chat says otherwise', async () => {
+    const row = JSON.stringify({ prompt: question });
+    const raw = Buffer.byteLength(question);
+    const text = await tokensOf('chat.txt', question);
+    expect(text.promptTokens).toBeGreaterThan(raw);
+    expect(text.stderr).not.toContain('hint: 1 prompts');
+    expect((await tokensOf('chat.txt', question, '--chat', 'off')).promptTokens).toBe(raw);
+    const rows = await tokensOf('chat.jsonl', row);
+    expect(rows.promptTokens).toBe(raw);
+    expect(rows.stderr).toContain('hint: 1 prompts went to a chat model as raw text; --chat on');
+    const on = await tokensOf('chat.jsonl', row, '--chat', 'on');
+    expect(on.promptTokens).toBe(text.promptTokens);
+    expect(on.stderr).not.toContain('hint: 1 prompts');
+  });
+});
+
+test('a finished job that is resumed keeps the statistics and the trace of the run that did it', async () => {
+  const [input, output, stats, trace] = [path('again.jsonl'), path('again.out.jsonl'), path('again.stats.json'), path('again.trace.json')];
+  writeLines(input, [{ tokens: [1, 5] }, { tokens: [1, 6] }]);
+  const args = ['generate', '--model', TINY_MODEL, '--input', input, '--output', output, '--max-new-tokens', '2', '--stats', stats, '--trace', trace, '--resume'];
+  expect(await runCli(args)).toMatchObject({ code: 0 });
+  const reports = [stats, trace].map((file) => readFileSync(file, 'utf8'));
+  expect(JSON.parse(reports[0] ?? '')).toMatchObject({ rows: { done: 2 } });
+  expect((JSON.parse(reports[1] ?? '') as unknown[]).length).toBeGreaterThan(2);
+  expect(await runCli(args)).toMatchObject({ code: 0 });
+  expect([stats, trace].map((file) => readFileSync(file, 'utf8'))).toEqual(reports);
+});
+
+test('a table that is taken for lines of JSON: the first errors, and what it may be', async () => {
+  const { code, stderr } = await runCli(['generate', '--model', TINY_MODEL, '--input', '-', '--output', '-', '--max-new-tokens', '2'], 'id,question\n1,Why?\n2,How?\n3,When?\n');
+  expect(code).toBe(4);
+  expect(stderr).toMatch(/^row 1: invalid-json: line 1: .*; it may be csv rather than jsonl: say so \(--input-format\)$/m);
+  expect(stderr).toContain('and 1 more with an error');
 });

@@ -44,7 +44,7 @@ describe('generate makes prompts of rows', () => {
     expect(await refused('--prompt-template', path('plain.txt'))).toEqual([1, expect.stringContaining('expected a text with {{field}}')]);
     expect(await refused('--prompt-template', path('missing.txt'))).toEqual([2, expect.stringContaining('missing.txt')]);
     expect(await refused('--template-args', '{x')).toEqual([1, expect.stringContaining('--template-args: found no JSON')]);
-    expect(await refused('--template-args', '{"messages":[]}')).toEqual([1, expect.stringContaining('templateArgs: found "messages"')]);
+    expect(await refused('--template-args', '{"messages":[]}')).toEqual([1, expect.stringContaining('--template-args: found "messages"')]);
     expect(await refused('--tools', '[1]')).toEqual([1, expect.stringContaining('tools: found an array of 1')]);
     expect(await refused('--reasoning', 'no')).toEqual([1, expect.stringContaining('--reasoning')]);
     expect(await refused('--prompt-template', path('in.jsonl'), '--stats', path('in.jsonl'))).toEqual([1, expect.stringContaining('--stats')]);

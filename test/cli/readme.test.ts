@@ -1,18 +1,40 @@
-import { readFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
 import { expect, test } from '@jest/globals';
 import type { CommandContext } from '../../src/cli/CommandContext.js';
 import { createProgram } from '../../src/cli/program.js';
+import { built } from '../jobs/support/built.js';
+import { tinyChatModel } from '../support/tinyChatModel.js';
 
-/** Flags as README's table of `generate` has them: `--order input\|completion` is one with two choices. */
+/** Flags as the table of `generate` has them: `--order input\|completion` is one with two choices. */
 function documented(): Map<string, string> {
-  const [, section = ''] = readFileSync(new URL('../../README.md', import.meta.url), 'utf8').split('### Flags of `generate`');
+  const [, section = ''] = readFileSync(new URL('../../docs/command-line.md', import.meta.url), 'utf8').split('### Flags of `generate`');
   const rows = (section.split('\n### ')[0] ?? '').split('\n').filter((line) => line.startsWith('| `--'));
   return new Map(rows.flatMap((row) => [...(row.split(' | ')[0] ?? '').matchAll(/`(--[a-z-]+) ?([^`]*)`/g)]).map(([, flag = '', value = '']) => [flag, value.replaceAll('\\|', '|')]));
 }
 
-test("README's table has every flag of generate, no other, and the choices that there are", () => {
+test("the table of docs/command-line.md has every flag of generate, no other, and the choices that there are", () => {
   const options = createProgram({} as CommandContext).commands.find((command) => command.name() === 'generate')?.options ?? [];
   const inReadme = documented();
   expect([...inReadme.keys()].sort()).toEqual(options.map(({ long }) => long).sort());
   for (const { long, argChoices } of options) if (argChoices) expect([long, inReadme.get(long ?? '')]).toEqual([long, argChoices.join('|')]);
+});
+
+test('the first program of README runs as it stands, in a file of its own; only the model is another', async () => {
+  await using model = await tinyChatModel();
+  const [, program = ''] = /```js\n([^]*?)```/.exec(readFileSync('README.md', 'utf8')) ?? [];
+  expect(program).toContain("model: 'smollm2-135m-instruct',");
+  built('cli/main.js');
+  const folder = mkdtempSync(join(tmpdir(), 'spillway-first-'));
+  try {
+    mkdirSync(join(folder, 'node_modules'));
+    symlinkSync(resolve('.'), join(folder, 'node_modules', 'spillway'));
+    writeFileSync(join(folder, 'first.mjs'), program.replace("'smollm2-135m-instruct'", JSON.stringify(model.path)));
+    const said = execFileSync(process.execPath, [join(folder, 'first.mjs')], { encoding: 'utf8' });
+    expect(said).toMatch(/^1 .*\n[^]*2 /);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
 });

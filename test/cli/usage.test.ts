@@ -1,9 +1,11 @@
+import { spawn } from 'node:child_process';
 import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from '@jest/globals';
+import { built } from '../jobs/support/built.js';
 import { temporaryFolder, writeLines } from '../jobs/support/files.js';
-import { runCli, TINY_MODEL } from './support.js';
+import { resultOf, runCli, TINY_MODEL } from './support.js';
 
 const path = temporaryFolder();
 const input = path('in.jsonl');
@@ -26,7 +28,7 @@ describe('--help', () => {
       'model', 'input', 'output', 'input-format', 'max-new-tokens', 'temperature', 'top-p', 'top-k', 'min-p', 'repetition-penalty', 'seed', 'stop',
       'ignore-eos', 'logprobs', 'escape-special-tokens', 'precision', 'gpu-memory', 'gpu-products', 'cpu-memory', 'disk', 'disk-memory', 'policy', 'hardware', 'schedule',
       'batch-size', 'batches', 'compress-weights', 'compress-cache', 'sparse-attention', 'overlap', 'learn', 'threads', 'device', 'resume', 'order', 'stats',
-      'trace', 'progress', 'carry-fields', 'retry-errors', 'overwrite', 'output-format', 'columns', 'result-columns', 'delimiter', 'errors', 'max-errors',
+      'trace', 'progress', 'carry-fields', 'retry-errors', 'overwrite', 'output-format', 'columns', 'result-columns', 'delimiter', 'errors', 'max-errors', 'row-timeout', 'database',
       'prompt-template', 'system', 'chat', 'template-args', 'tools', 'reasoning',
     ];
     const entries = stdout.split(/^ {2}(?=--)/m).slice(1);
@@ -40,6 +42,13 @@ describe('--help', () => {
     const { code, stdout, stderr } = await runCli([command, '--help']);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toContain(`Usage: spillway ${command}`);
+  });
+
+  (existsSync('/dev/full') ? test : test.skip)('help and version that cannot be written are exit 2', async () => {
+    for (const flags of [['--help'], ['--version'], ['generate', '--help']]) {
+      const child = spawn('sh', ['-c', 'exec "$0" "$@" >/dev/full', process.execPath, built('cli/main.js'), ...flags], { stdio: 'pipe' });
+      expect(await resultOf(child)).toMatchObject({ code: 2, stderr: expect.stringContaining('error: standard output: cannot be written: no space left on the device') });
+    }
   });
 
   test('the commands, the exit codes, the version', async () => {
@@ -63,7 +72,7 @@ describe('wrong usage: exit 1, and nothing is read or written', () => {
     expect(await refused(['tokenize'])).toContain('missing: --model');
     expect(await refused(['inspect'])).toContain('missing: --model');
     expect(await refused(['perplexity', '--model', TINY_MODEL])).toContain('missing: --text, --window');
-    expect(await refused(['pull'])).toContain('either an ID or --list');
+    expect(await refused(['pull'])).toContain('either a name or --list');
     expect(await refused(generate('--seed'))).toContain('argument missing');
   });
 
@@ -72,7 +81,7 @@ describe('wrong usage: exit 1, and nothing is read or written', () => {
     ['--temperature', 'NaN'], ['--temperature', ''], ['--temperature', 'Infinity'], ['--top-p', '0'], ['--top-p', '1.01'], ['--top-k', '-1'],
     ['--min-p', '2'], ['--repetition-penalty', '0'], ['--seed', '-1'], ['--seed', '99999999999999999999'], ['--stop', ''], ['--logprobs', '-1'],
     ['--input-format', 'xml'], ['--output-format', 'xml'], ['--columns', 'prompt'], ['--columns', 'promt=x'], ['--result-columns', 'answer=x'], ['--delimiter', ',,'],
-    ['--max-errors', '-1'], ['--max-errors', '101%'], ['--precision', 'float16'], ['--order', 'random'], ['--progress', 'yes'], ['--device', 'tpu'], ['--gpu-products', 'cublas'], ['--threads', '0'],
+    ['--max-errors', '-1'], ['--row-timeout', '0'], ['--max-errors', '101%'], ['--precision', 'float16'], ['--order', 'random'], ['--progress', 'yes'], ['--device', 'tpu'], ['--gpu-products', 'cublas'], ['--threads', '0'],
     ['--batch-size', '0'], ['--batches', '1000'], ['--cpu-memory', '1 apple'], ['--cpu-memory', '0'], ['--schedule', 'spiral'],
     ['--compress-cache', '2bit'], ['--compress-weights', '3bit'], ['--sparse-attention', '0'], ['--sparse-attention', '1.5'], ['--sparse-attention', 'on'],
   ])('%s %j', async (flag, value) => {
@@ -83,33 +92,43 @@ describe('wrong usage: exit 1, and nothing is read or written', () => {
     expect(await refused(generate('--seed', '9007199254740992'))).toContain('Expected a whole number from 0 to 9007199254740991.');
   });
 
+  test('a number beyond its bound is told the bound, however it is written', async () => {
+    const most = Number.MAX_SAFE_INTEGER;
+    expect(await refused(generate('--seed', '1e30'))).toContain(`argument '1e30' is invalid. Expected a whole number from 0 to ${most}.`);
+    expect(await refused(['perplexity', '--window', '1e30'])).toContain(`argument '1e30' is invalid. Expected a whole number from 2 to ${most}.`);
+    expect(await refused(generate('--cpu-memory', '1e300'))).toContain(`argument '1e300' is invalid. Expected a size from 1 byte to ${most}, such as`);
+    expect(await refused(generate('--max-errors', '1e30'))).toContain(`Found 1e+30, expected a whole number from 0 to ${most}, or a share of the rows from 0% to 100%.`);
+    expect(await refused(generate('--max-errors', '200%'))).toContain(`argument '200%' is invalid. Found "200%", expected a whole number of at least 0, or a share of the rows from 0% to 100%.`);
+    expect(await refused(generate('--columns', 'promt=x'))).not.toMatch(/\bit[:.]/);
+  });
+
   test.each([
-    ['--gpu-memory', '4GiB', 'gpuMemory: found 4 GiB, but there is no GPU here'],
+    ['--gpu-memory', '4GiB', '--gpu-memory: found 4 GiB, but there is no GPU here'],
   ])('%s %s asks for what is not there, and is told what is', async (flag, value, words) => {
     expect(await refused(generate(flag, value))).toContain(words);
   });
 
   test('what only the engine or the files can refuse leaves nothing behind either', async () => {
-    expect(await refused(generate('--logprobs', '100000'))).toContain('logprobs: found 100000');
+    expect(await refused(generate('--logprobs', '100000'))).toContain('--logprobs: found 100000');
     // None of the package's machines is one to run on.
     for (const machine of ['flexgen-t4', 'nowhere']) {
-      expect(await refused(generate('--hardware', machine))).toContain(`hardware: found "${machine}", expected this, or a file (./NAME for one of that name)`);
+      expect(await refused(generate('--hardware', machine))).toContain(`--hardware: found "${machine}", expected this, or a file (./NAME for one of that name)`);
     }
-    expect(await refused(generate('--device', 'cuda'))).toContain('device: found "cuda"');
-    expect(await refused(generate('--gpu-products', 'cublaslt'))).toContain('gpuProducts: found "cublaslt" without gpuMemory');
+    expect(await refused(generate('--device', 'cuda'))).toContain('--device: found "cuda"');
+    expect(await refused(generate('--gpu-products', 'cublaslt'))).toContain('--gpu-products: found "cublaslt" without gpuMemory');
     expect(await refused(generate('--retry-errors'))).toContain('--retry-errors goes with --resume');
     expect(await refused(generate('--resume', '--overwrite'))).toContain('contradict');
     expect(await refused(generate('--stats', path('out.jsonl')))).toContain('--output and --stats name the same file');
     expect(await refused(generate('--trace', input))).toContain('--input and --trace name the same file');
     expect(await refused(['generate', '--model', TINY_MODEL, '--input', input, '--output', input, '--overwrite'])).toContain('same file');
-    expect(await refused(['generate', '--model', TINY_MODEL, '--input', input, '--output', '-', '--resume'])).toContain('--resume needs --output FILE');
+    expect(await refused(['generate', '--model', TINY_MODEL, '--input', input, '--output', '-', '--resume'])).toContain('--resume needs a file as --output');
     expect(await refused(['pull', 'no-such-model'])).toContain('smollm2-135m-instruct');
     expect(existsSync(input)).toBe(true);
   });
 
   test('what this machine cannot do is refused before a model is looked for', async () => {
     for (const command of [['generate', '--input', '-', '--output', '-'], ['perplexity', '--text', input, '--window', '4'], ['bench']]) {
-      expect(await refused([...command, '--model', 'no-such-model', '--device', 'cuda'])).toContain('device: found "cuda"');
+      expect(await refused([...command, '--model', 'no-such-model', '--device', 'cuda'])).toContain('--device: found "cuda"');
     }
   });
 

@@ -177,13 +177,17 @@ describe('an engine', () => {
     expect(seen).not.toContain(0);
   });
 
-  test('a source that fails, or overflows its queue, costs none of the rows before', async () => {
+  test('a source that fails costs none of the rows before; a queue that is full goes on in a file, and what overflows that is told at once', async () => {
     const failing = (function* () { yield* short; throw new Error('the tape broke'); })();
-    const overflowing = pulled(from([...short, ...short]), { capacity: 20 });
-    for (const [source, message] of [[failing, 'the tape broke'], [overflowing, 'more than 20 values wait']] as const) {
+    const waiting = from([...short, ...short]);
+    let answered = 0;
+    for await (const _ of engine.generate(pulled(waiting, { capacity: 20 }))) answered++;
+    expect(answered).toBe(40);
+    const overflowing = pulled(waiting, { capacity: 20, fileBytes: 0 });
+    for (const [source, message, rows] of [[failing, 'the tape broke', 20], [overflowing, '20 values wait, and no more may', 0]] as const) {
       let count = 0;
       await expect((async () => { for await (const _ of engine.generate(source)) count++; })()).rejects.toThrow(message);
-      expect(count).toBe(20);
+      expect(count).toBe(rows);
     }
   });
 
@@ -314,7 +318,9 @@ describe('an engine', () => {
     const generated = results.reduce((sum, { tokens }) => sum + tokens.length, 0);
     expect(stats).toMatchObject({ rows: { done: 8, failed: 0 }, tokens: { generated } });
     expect(stats?.queues['cpu-compute']?.tasks).toBe(trace.filter(({ ph }) => ph === 'X').length);
-    expect(new Set(trace.filter(({ ph }) => ph === 'X').map(({ name }) => name))).toEqual(new Set(['compute']));
+    expect(new Set(trace.filter(({ ph }) => ph === 'X').map(({ name }) => name.split(' ', 1)[0]))).toEqual(new Set(['compute']));
+    // Queues that did nothing have no track.
+    expect(trace.filter(({ name }) => name === 'thread_name').map(({ args }) => args['name'])).toEqual(['cpu-compute']);
   });
 
   const reuse: NonNullable<RunOptions['reuse']> = { get: () => ({ text: 'x', tokens: [5], finishReason: 'stop' }), put: () => undefined };

@@ -77,7 +77,7 @@ describe('on the native device', () => {
     const rows = Array.from({ length: 8 }, (_, id) => ({ id, tokens: Array.from({ length: 6 }, (__, at) => (id * 31 + at * 17 + 3) % 250), maxNewTokens: 4 }));
     for (const [name, schedule] of [['row', rowByRow()], ['zigzag', zigZagBlock()], ['diagonal', diagonalBlock()]] as const) {
       const { trace, stats } = await traced(rows, { batchSize: 2, batches: 2, tokensPerSquare: 12, weights: { cpu: 0, disk: 1 } }, { schedule });
-      const once = new Map(trace.flatMap(({ name: task, args }) => (task === 'load_weight' ? [[args['layer'], Number(args['bytes'])] as const] : [])));
+      const once = new Map(trace.flatMap(({ name: task, args }) => (task.startsWith('load_weight ') ? [[args['layer'], Number(args['bytes'])] as const] : [])));
       const perPass = [...once.values()].reduce((sum, bytes) => sum + bytes, 0);
       expect(stats.bytes.weights['disk→cpu']).toBe(closedForm(name, shape).passes * perPass);
     }

@@ -145,10 +145,10 @@ describe('layers divided over engines', () => {
     const following = back.follow(toFront, { onTrace: (event) => traces[1]?.push(event) });
     const results = await collect(front.generate(rows, { schedule: zigZagBlock(), ignoreEos: true, peers: toBack, onTrace: (event) => traces[0]?.push(event) }));
     await following;
-    const admitted = rows.map((row, index) => ({ row: index, promptTokens: 'tokens' in row ? row.tokens.length : 0, newTokens: row.maxNewTokens ?? 0 }));
+    const admitted = rows.map((row, index) => ({ row: index, promptTokens: row.tokens?.length ?? 0, newTokens: row.maxNewTokens ?? 0 }));
     for (const [index, trace] of traces.entries()) {
-      const loads = trace.filter(({ name: task }) => task === 'load_weight').map(({ args }) => `${String(args['pass'])} ${String(args['layer'])}`);
-      const computed = new Set(trace.filter(({ name: task }) => task === 'compute').map(({ args }) => `${String(args['pass'])} ${String(args['layer'])}`));
+      const loads = trace.filter(({ name: task }) => task.startsWith('load_weight ')).map(({ args }) => `${String(args['pass'])} ${String(args['layer'])}`);
+      const computed = new Set(trace.filter(({ name: task }) => task.startsWith('compute ')).map(({ args }) => `${String(args['pass'])} ${String(args['layer'])}`));
       expect(loads.sort()).toEqual([...computed].sort());
       const own = new Set([...computed].map((key) => Number(key.split(' ')[1])));
       expect([...own].sort()).toEqual(index === 0 ? [0] : Array.from({ length: layers - 1 }, (_, layer) => layer + 1));
@@ -159,7 +159,7 @@ describe('layers divided over engines', () => {
     // What goes over: the hidden states of every token that was computed, and the sampled tokens but each row's last.
     const tokens = results.reduce((sum, { usage }) => sum + usage.promptTokens + usage.completionTokens - 1, 0);
     const moved = (index: number, task: string, end: 'from' | 'to') =>
-      (traces[index] ?? []).filter((event) => event.name === task && event.args[end] === 'peer').reduce((sum, { args }) => sum + Number(args['bytes']), 0);
+      (traces[index] ?? []).filter((event) => event.name.startsWith(`${task} `) && event.args[end] === 'peer').reduce((sum, { args }) => sum + Number(args['bytes']), 0);
     expect(moved(0, 'store_activation', 'to')).toBe(tokens * front.source.decoder.hiddenSize * 4);
     expect(moved(1, 'load_activation', 'from')).toBe(tokens * front.source.decoder.hiddenSize * 4);
     expect(moved(0, 'load_activation', 'from')).toBeGreaterThanOrEqual(results.reduce((sum, { usage }) => sum + usage.completionTokens - 1, 0) * 4);

@@ -37,8 +37,8 @@ describe('weights on disk', () => {
     const trace: TraceEvent[] = [];
     let stats: RunStats | undefined;
     await generate({ model: model('llama-Q4_1.gguf'), batches: 2, weights: { cpu: 0.3, disk: 0.7 } }, { onTrace: (event) => trace.push(event), onStats: (each) => (stats = each) });
-    const squares = new Set(trace.filter(({ name }) => name === 'compute').map(({ args }) => `${String(args['pass'])} ${String(args['layer'])}`));
-    const loads = trace.filter(({ name }) => name === 'load_weight');
+    const squares = new Set(trace.filter(({ name }) => name.startsWith('compute ')).map(({ args }) => `${String(args['pass'])} ${String(args['layer'])}`));
+    const loads = trace.filter(({ name }) => name.startsWith('load_weight '));
     expect(loads.map(({ args }) => `${String(args['pass'])} ${String(args['layer'])}`).sort()).toEqual([...squares].sort());
     expect(stats?.queues['disk-read']).toMatchObject({ tasks: loads.length, bytes: stats?.bytes.weights['disk→cpu'] });
   });

@@ -1,12 +1,12 @@
 import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
-import { Engine, type EngineOptions, type Row, type RowResult, type RunOptions } from '../../src/index.js';
+import { Engine, type EngineOptions, type RowResult, type RowSettings, type RunOptions } from '../../src/index.js';
 
 /** A tiny model of test/fixtures/models. */
 export const model = (name: string): string => fileURLToPath(new URL(`../fixtures/models/${name}`, import.meta.url));
 
 /** Rows of unequal prompts and answers. */
-export const unequalRows: readonly Row[] = Array.from({ length: 20 }, (_, i) => ({
+export const unequalRows: readonly (RowSettings & { readonly tokens: readonly number[] })[] = Array.from({ length: 20 }, (_, i) => ({
   id: i, tokens: Array.from({ length: 1 + ((i * 5) % 23) }, (__, j) => (i * 31 + j * 17 + 3) % 250), maxNewTokens: 1 + ((i * 3) % 7),
 }));
 

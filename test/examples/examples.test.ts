@@ -5,6 +5,9 @@ import { main as rxjsPipeline } from '../../examples/01-rxjs-pipeline.js';
 import { main as etlJob } from '../../examples/02-etl-job.js';
 import { main as customSchedule } from '../../examples/03-custom-schedule.js';
 import { main as layersOnTwoEngines } from '../../examples/04-layers-on-two-engines.js';
+import { main as tables } from '../../examples/05-tables.js';
+import { collect } from '../jobs/support/files.js';
+import { readRows } from '../../src/jobs/readRows.js';
 import { tinyChatModel } from '../support/tinyChatModel.js';
 
 /** The examples on a tiny random model: what they say means nothing, how they work is checked. */
@@ -23,7 +26,7 @@ describe('examples', () => {
 
   test('all of them are tested here', async () => {
     const names: string[] = await readdir('examples');
-    expect(names.filter((name) => name.endsWith('.ts')).sort()).toEqual(['01-rxjs-pipeline.ts', '02-etl-job.ts', '03-custom-schedule.ts', '04-layers-on-two-engines.ts']);
+    expect(names.filter((name) => name.endsWith('.ts')).sort()).toEqual(['01-rxjs-pipeline.ts', '02-etl-job.ts', '03-custom-schedule.ts', '04-layers-on-two-engines.ts', '05-tables.ts']);
   });
 
   test('the RxJS pipeline answers every review, in order', async () => {
@@ -56,16 +59,28 @@ describe('examples', () => {
     expect(together).toEqual(alone);
     expect(print).toHaveBeenCalledWith('two engines gave the same answers as one');
   });
+
+  test('tables keep their columns from one to the next, and a batch file has its output and its errors', async () => {
+    const folder = await tables(model.path);
+    const rows = await collect(readRows(`${folder}/summaries.parquet`, { carryFields: true, columns: { prompt: 'label' } }));
+    expect(rows.map(({ carry }) => [carry?.['nr'], carry?.['stars'], typeof carry?.['label'], typeof carry?.['summary']])).toEqual([
+      ['1', '5', 'string', 'string'], ['2', '1', 'string', 'string'], ['3', '4', 'string', 'string'],
+    ]);
+    expect(rows[1]?.carry?.['What do you think?']).toBe('Broken after two days;\nnobody answers.');
+    const ids = async (name: string): Promise<unknown[]> => (await readFile(`${folder}/${name}`, 'utf8')).trim().split('\n').map((line) => (JSON.parse(line) as { custom_id: string }).custom_id);
+    expect([await ids('batch-output.jsonl'), await ids('batch-errors.jsonl')]).toEqual([['a', 'b'], ['c']]);
+    await rm(folder, { recursive: true });
+  });
 });
 
-describe('prompts.jsonl', () => {
-  test('holds at least 40 tasks, each with its own id and its own limit', async () => {
-    const lines = (await readFile('examples/prompts.jsonl', 'utf8')).trim().split('\n');
+describe.each([['prompts.jsonl', 40], ['demo.jsonl', 10]] as const)('%s', (name, least) => {
+  test(`holds at least ${least} tasks, each with its own id and its own limit`, async () => {
+    const lines = (await readFile(`examples/${name}`, 'utf8')).trim().split('\n');
     const rows = lines.map((line) => JSON.parse(line) as { id: string; messages: { role: string; content: string }[]; maxNewTokens: number });
-    expect(rows.length).toBeGreaterThanOrEqual(40);
+    expect(rows.length).toBeGreaterThanOrEqual(least);
     expect(new Set(rows.map(({ id }) => id)).size).toBe(rows.length);
     for (const { id, messages, maxNewTokens } of rows) {
-      expect(id).toMatch(/^[a-z]+\/[a-z0-9-]+$/);
+      expect(id).toMatch(/^[a-z]+(\/[a-z0-9-]+)?$/);
       expect(messages.at(-1)).toMatchObject({ role: 'user', content: expect.stringMatching(/\S{2}/) });
       expect(maxNewTokens).toBeGreaterThan(0);
       expect(maxNewTokens).toBeLessThanOrEqual(128);

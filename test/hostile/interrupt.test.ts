@@ -7,14 +7,22 @@ import { temporaryFolder } from '../jobs/support/files.js';
 
 const path = temporaryFolder();
 
-/** Rows that a pattern of the model's works on for some tenths of a second each, and no end of them. */
-function slowModel(): { model: string; text: string } {
-  const model = tinyModelWithTokenizer(path('model'));
+/** The tiny model with parts of its tokenizer replaced. */
+function modelWith(name: string, parts: Readonly<Record<string, unknown>>): string {
+  const model = tinyModelWithTokenizer(path(name));
   const file = join(model, 'tokenizer.json');
   const tokenizer = JSON.parse(readFileSync(file, 'utf8')) as Record<string, unknown>;
-  writeFileSync(file, JSON.stringify({ ...tokenizer, pre_tokenizer: { type: 'Split', pattern: { Regex: '(a+)+$' }, behavior: 'Isolated' } }));
-  return { model, text: `${'a'.repeat(22)}b` };
+  writeFileSync(file, JSON.stringify({ ...tokenizer, ...parts }));
+  return model;
 }
+
+/** Rows that a pattern of the model's works on for some tenths of a second each, and no end of them. */
+function slowModel(): { model: string; text: string } {
+  return { model: modelWith('model', { pre_tokenizer: { type: 'Split', pattern: { Regex: '(a+)+$' }, behavior: 'Isolated' } }), text: `${'a'.repeat(22)}b` };
+}
+
+const replace = (content: string): Record<string, unknown> => ({ type: 'Replace', pattern: { String: 'a' }, content });
+const times = (count: number, step: Record<string, unknown>): unknown[] => Array.from({ length: count }, () => step);
 
 /** Sends the signal once the first answer is there, and says how the process ended. */
 async function interrupted(args: readonly string[], input: string, signal: 'SIGINT' | 'SIGTERM'): Promise<number> {
@@ -38,6 +46,21 @@ test('generate: SIGINT is heard while rows are refused one after the other', asy
   const { model, text } = slowModel();
   const rows = `${JSON.stringify({ prompt: 'a', maxNewTokens: 1 })}\n${`${JSON.stringify({ prompt: `${text}${'é'.repeat(200)}` })}\n`.repeat(2000)}`;
   const args = ['generate', '--model', model, '--input', '-', '--output', '-', '--batch-size', '1', '--batches', '1', '--threads', '1', '--cpu-memory', '512MiB'];
+  expect(await interrupted(args, rows, 'SIGINT')).toBe(130);
+});
+
+test('tokenize: SIGINT is heard between ordinary rows that a normalizer of literal steps makes long', async () => {
+  const model = modelWith('normalizer', { normalizer: { type: 'Sequence', normalizers: [replace('a'.repeat(64)), ...times(20, replace('a'))] } });
+  const rows = `{"text":"b"}\n${`${JSON.stringify({ text: 'a'.repeat(65_000) })}\n`.repeat(100)}`;
+  expect(await interrupted(['tokenize', '--model', model], rows, 'SIGINT')).toBe(130);
+});
+
+test('generate: SIGINT is heard while a decoder of literal steps makes answers long', async () => {
+  const vocab = Object.fromEntries(Array.from({ length: 256 }, (_, id) => [`a${String(id).padStart(3, '0')}`, id]));
+  const decoder = { type: 'Sequence', decoders: [...times(6, replace('aaaa')), ...times(57, replace('a')), replace('')] };
+  const model = modelWith('decoder', { model: { type: 'BPE', vocab, merges: [] }, added_tokens: [], post_processor: null, decoder });
+  const rows = `${JSON.stringify({ tokens: [5], maxNewTokens: 1 })}\n${`${JSON.stringify({ tokens: [5, 6, 7], maxNewTokens: 100 })}\n`.repeat(500)}`;
+  const args = ['generate', '--model', model, '--input', '-', '--output', '-', '--batch-size', '1', '--batches', '1', '--threads', '1', '--cpu-memory', '512MiB', '--ignore-eos'];
   expect(await interrupted(args, rows, 'SIGINT')).toBe(130);
 });
 

@@ -35,7 +35,7 @@ async function failure(run: Promise<unknown>): Promise<Error> {
 
 /** The stub engine takes whatever a prompt is for text. */
 async function* stringPrompts(rows: AsyncIterable<RowInput>): AsyncGenerator<RowInput> {
-  for await (const row of rows) yield 'prompt' in row ? { ...row, prompt: 'as text' } : row;
+  for await (const row of rows) yield 'prompt' in row ? ({ ...row, prompt: 'as text' } as RowInput) : row;
 }
 
 const prompts = (count: number): RowInput[] => Array.from({ length: count }, (_, at) => ({ id: `row-${at}`, prompt: `prompt ${at}` }));
@@ -202,7 +202,7 @@ describe('what is refused', () => {
 
   test('an existing output, unless it is resumed or overwritten', async () => {
     const names = await begun();
-    expect(await untouched(names, runJob({ engine: new StubEngine(), ...names }))).toContain('--resume goes on with it, --overwrite begins anew');
+    expect(await untouched(names, runJob({ engine: new StubEngine(), ...names }))).toContain('`resume` goes on with it, `overwrite` begins anew');
     await runJob({ engine: new StubEngine(), ...names, overwrite: true, generate: { maxNewTokens: 7 } });
     expect(readResults(names.output)).toHaveLength(4);
     await runJob({ engine: new StubEngine(), ...names, resume: true, generate: { maxNewTokens: 7 } });
@@ -211,9 +211,9 @@ describe('what is refused', () => {
   test('options that contradict each other', async () => {
     const names = await begun();
     expect(await untouched(names, runJob({ engine: new StubEngine(), ...names, resume: true, overwrite: true }))).toContain('contradict');
-    expect(await untouched(names, runJob({ engine: new StubEngine(), ...names, retryErrors: true }))).toContain('--retry-errors goes with --resume');
+    expect(await untouched(names, runJob({ engine: new StubEngine(), ...names, retryErrors: true }))).toContain('`retryErrors` goes with `resume`');
     expect(await untouched(names, runJob({ engine: new StubEngine(), input: names.output, output: names.output, overwrite: true }))).toContain('input and output name the same file');
-    expect((await failure(runJob({ engine: new StubEngine(), input: names.input, output: new PassThrough(), resume: true }))).message).toContain('--resume needs');
+    expect((await failure(runJob({ engine: new StubEngine(), input: names.input, output: new PassThrough(), resume: true }))).message).toContain('`resume` needs');
   });
 
   test.each<[string, Partial<RunJobOptions>]>([
@@ -244,7 +244,7 @@ describe('what is refused', () => {
     const original = readFileSync(names.input, 'utf8');
     writeFileSync(names.input, original.replace('prompt 3', 'prompt X'));
     expect(await untouched(names, runJob({ engine: new StubEngine(), ...names, resume: true }))).toContain('the input');
-    writeFileSync(names.input, `${original}{"prompt":"more"}\n`);
+    writeFileSync(names.input, `{"prompt":"more"}\n${original}`);
     expect(await untouched(names, runJob({ engine: new StubEngine(), ...names, resume: true }))).toMatch(/the input \(had \d+ bytes, has \d+\)/);
     writeFileSync(names.input, original);
     expect(await untouched(names, runJob({ engine: new StubEngine(), input: prompts(4), output: names.output, resume: true }))).toContain('was a file, is a stream');
@@ -281,7 +281,7 @@ describe('what is refused', () => {
     appendFileSync(names.output, 'not a result\n');
     const foreign = await failure(runJob({ engine: new StubEngine(), ...names, resume: true }));
     expect(foreign).toBeInstanceOf(JobFileError);
-    expect(foreign.message).toMatch(/line 2: found something else than a result.*--overwrite \(in code, `overwrite: true`\) begins anew$/);
+    expect(foreign.message).toMatch(/line 2: found something else than a result.*`overwrite: true` begins anew$/);
     const twice = await begun();
     appendFileSync(twice.output, readFileSync(twice.output));
     expect((await failure(runJob({ engine: new StubEngine(), ...twice, resume: true }))).message).toContain('index 0 stands twice');
@@ -295,7 +295,7 @@ describe('what is refused', () => {
       writeFileSync(`${names.output}.job.json`, record);
       const error = await failure(runJob({ engine: new StubEngine(), ...names, resume: true }));
       expect(error).toBeInstanceOf(JobFileError);
-      expect(error.message).toMatch(/^[^\n]*\.job\.json: found something else than the record of a job, expected [^\n]*; --overwrite \(in code, `overwrite: true`\) begins anew$/);
+      expect(error.message).toMatch(/^[^\n]*\.job\.json: found something else than the record of a job, expected [^\n]*; `overwrite: true` begins anew$/);
       expect(await runJob({ engine: new StubEngine(), ...names, overwrite: true })).toMatchObject({ done: 4 });
     },
   );
@@ -305,7 +305,7 @@ describe('what is refused', () => {
     writeFileSync(`${names.output}.job.json`, `{"format":"spillway-job","version":${version},"model":[],"engine":{},"options":{},"input":{}}`);
     const error = await failure(runJob({ engine: new StubEngine(), ...names, resume: true }));
     expect(error).toBeInstanceOf(JobFileError);
-    expect(error.message).toMatch(/found a record of version [12], by an earlier Spillway, expected version 3: .*; finish it with that one; --overwrite .* begins anew$/);
+    expect(error.message).toMatch(/found a record of version [12], by an earlier Spillway, expected version 3: .*; finish it with that one; `overwrite: true` begins anew$/);
     expect(await runJob({ engine: new StubEngine(), ...names, overwrite: true })).toMatchObject({ done: 4 });
   });
 

@@ -85,7 +85,7 @@ describe('RowWriter', () => {
       }
     })().catch((error: unknown) => error);
     expect(failure).toBeInstanceOf(JobFileError);
-    expect(String(failure)).toContain('answers.jsonl: cannot be written: no space left on the device (ENOSPC); the rows before are intact, and --resume goes on');
+    expect(String(failure)).toContain('answers.jsonl: cannot be written: no space left on the device (ENOSPC); the rows before are intact, and `resume` goes on');
     expect(disk.content.toString()).toBe('line 0\nline 1\nline 2\n');
     await expect(writer.write('more\n')).rejects.toBe(failure);
     await expect(writer.close()).rejects.toBe(failure);

@@ -100,10 +100,13 @@ describe('an input that changes while it is read', () => {
     // Nothing but answers to what was counted, whatever was there meanwhile.
     expect(done.filter(({ index, text }) => !text.includes(`FIRST ${String(index).padStart(5, '0')}`))).toEqual([]);
 
-    const refused = await failure(runJob({ engine: new Answers(), ...options, resume: true }));
-    expect(refused).toBeInstanceOf(UsageError);
-    expect(refused.message).toContain('differs from the one that began it in the input');
-    expect(readResults(output)).toEqual(done);
+    // One that has only got more rows is gone on with as it is, too.
+    if (name !== 'appended to') {
+      const refused = await failure(runJob({ engine: new Answers(), ...options, resume: true }));
+      expect(refused).toBeInstanceOf(UsageError);
+      expect(refused.message).toContain('differs from the one that began it in the input');
+      expect(readResults(output)).toEqual(done);
+    }
 
     writeFileSync(input, whole(format));
     expect(await runJob({ engine: new Answers(), ...options, resume: true })).toMatchObject({ rows: ROWS, kept: done.length, done: ROWS - done.length });

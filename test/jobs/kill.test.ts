@@ -6,6 +6,8 @@ import { fileURLToPath } from 'node:url';
 import { expect, test } from '@jest/globals';
 import { transformFileSync } from '@swc/core';
 import { parse } from 'csv-parse/sync';
+import { parquetWriteBuffer } from 'hyparquet-writer';
+import { readRows } from '../../src/jobs/readRows.js';
 import { built } from './support/built.js';
 import { byIndex, readJournal, readResults, temporaryFolder, writeLines } from './support/files.js';
 
@@ -51,6 +53,31 @@ const KINDS: readonly Kind[] = [
       const rows = parse<Record<string, string>>(readFileSync(file), { columns: true });
       return rows.map(({ id = '', text = '', error_code }, at) => ({ id: typeof lines[at] === 'string' ? at + 1 : id, text, error: error_code === '' ? undefined : error_code }));
     },
+  },
+  {
+    name: 'rows.parquet', journal: '.rows.jsonl',
+    write: (file, lines) => {
+      const rows = lines.map((line) => (typeof line === 'string' ? { id: null, prompt: null } : line));
+      const column = (name: 'id' | 'prompt'): { name: string; data: (string | null)[]; type: 'STRING' } => ({ name, data: rows.map((row) => row[name]), type: 'STRING' });
+      writeFileSync(file, Buffer.from(parquetWriteBuffer({ columnData: [column('id'), column('prompt')], rowGroupSize: 300 })));
+    },
+    read: async (file, lines) => {
+      const outcomes: Outcome[] = [];
+      for await (const { carry = {} } of readRows(file, { carryFields: true, columns: { prompt: 'prompt' } })) {
+        const at = outcomes.length;
+        const error = carry['error_code'] as string | null;
+        outcomes.push({ id: typeof lines[at] === 'string' ? at + 1 : String(carry['id']), text: (carry['text'] as string | null) ?? '', error: error === 'no-prompt' ? 'invalid-row' : error ?? undefined });
+      }
+      return outcomes;
+    },
+  },
+  {
+    name: 'requests.jsonl', journal: '.rows.jsonl',
+    write: (file, lines) => writeLines(file, lines.map((line) => (typeof line === 'string' ? line : { custom_id: line.id, method: 'POST', url: '/v1/completions', body: { prompt: line.prompt } }))),
+    read: (file) => readFileSync(file, 'utf8').split('\n').slice(0, -1).map((line, at) => {
+      const { custom_id: id, response: { body } } = JSON.parse(line) as { custom_id: string | null; response: { body: { choices?: { text: string }[]; error?: { code: string } } } };
+      return { id: id ?? at + 1, text: body.choices?.[0]?.text ?? '', error: body.error?.code };
+    }),
   },
 ];
 

@@ -38,7 +38,7 @@ describe('what an earlier run left is taken from its record, and is that run\'s'
     rmSync(errors);
     const error = await failureOf(run({ input: other, output, errors, resume: true }));
     expect(error).toBeInstanceOf(UsageError);
-    expect(error.message).toContain(`cannot be resumed with --errors ${errors}, as the run that began it writes all results into it`);
+    expect(error.message).toContain(`cannot be resumed with \`errors\` ${errors}, as the run that began it writes all results into it`);
     expect(texts(output)).toEqual(['X', 'Y']);
     expect(await run({ input: other, output, resume: true })).toMatchObject({ kept: 2, done: 0 });
   });
@@ -54,7 +54,7 @@ describe('what an earlier run left is taken from its record, and is that run\'s'
   test('begun with --errors and killed, then begun without, and without a word: refused', async () => {
     const { input, output, errors, journal } = files();
     await failureOf(run({ input, output, errors }, 2));
-    expect((await failureOf(run({ input, output }))).message).toBe(`${journal} exists; --resume goes on with it, --overwrite begins anew`);
+    expect((await failureOf(run({ input, output }))).message).toBe(`${journal} exists; \`resume\` goes on with it, \`overwrite\` begins anew`);
     await run({ input, output, overwrite: true });
     expect(existsSync(journal)).toBe(false);
   });

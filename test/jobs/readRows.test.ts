@@ -1,4 +1,4 @@
-import { appendFileSync, createReadStream, renameSync, truncateSync, utimesSync, writeFileSync, type ReadStream } from 'node:fs';
+import { appendFileSync, chmodSync, closeSync, createReadStream, openSync, renameSync, truncateSync, utimesSync, writeFileSync, writeSync, type ReadStream } from 'node:fs';
 import { Readable } from 'node:stream';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
@@ -41,7 +41,7 @@ describe('lines', () => {
 
   test('text: a line is a prompt, blanks within it kept', async () => {
     expect(await rowsOf('\uFEFF  a \r\n\n{"prompt":1}\nlast', { format: 'text' })).toEqual([
-      { id: 1, ...NUMBERED, prompt: '  a ' }, { id: 3, ...NUMBERED, prompt: '{"prompt":1}' }, { id: 4, ...NUMBERED, prompt: 'last' },
+      { id: 1, ...NUMBERED, prompt: '  a ', chat: 'auto' }, { id: 3, ...NUMBERED, prompt: '{"prompt":1}', chat: 'auto' }, { id: 4, ...NUMBERED, prompt: 'last', chat: 'auto' },
     ]);
   });
 
@@ -122,9 +122,9 @@ describe('fields', () => {
   });
 
   test('other fields are carried if asked for, and ours never', async () => {
-    const line = '{"id":1,"prompt":"a","seed":1,"source":{"page":3},"max_new_tokens":9}';
+    const line = '{"id":1,"prompt":"a","seed":1,"source":{"page":3},"new_tokens_of":9}';
     expect(await rowsOf(line)).toEqual([{ id: 1, prompt: 'a', seed: 1 }]);
-    expect(await rowsOf(line, { carryFields: true })).toEqual([{ id: 1, prompt: 'a', seed: 1, carry: { source: { page: 3 }, max_new_tokens: 9 } }]);
+    expect(await rowsOf(line, { carryFields: true })).toEqual([{ id: 1, prompt: 'a', seed: 1, carry: { source: { page: 3 }, new_tokens_of: 9 } }]);
   });
 
   test('__proto__ is an ordinary field: no prototype changes', async () => {
@@ -162,6 +162,17 @@ describe('arguments', () => {
   });
 });
 
+/** As `cp -p` and `rsync -t --inplace` leave a file: other bytes, in what has been read, and the time of modification that it had. */
+function rewrittenBehindItsTime(file: string): void {
+  const descriptor = openSync(file, 'r+');
+  writeSync(descriptor, 'b', 11);
+  closeSync(descriptor);
+  utimesSync(file, WRITTEN_AT, WRITTEN_AT);
+}
+
+/** In seconds: none that a program cannot set again to the nanosecond. */
+const WRITTEN_AT = 1_600_000_000;
+
 describe('sources', () => {
   test('a path, a Readable of bytes, one of strings, a web stream', async () => {
     const file = path('rows.jsonl');
@@ -196,10 +207,12 @@ describe('sources', () => {
     ['shrank', (file) => truncateSync(file, 16), /found 16 bytes, expected the 160000 bytes that were there when it began/],
     ['grew', (file) => appendFileSync(file, '{"prompt":"b"}\n'), /found 160015 bytes, expected the 160000 bytes/],
     ['changed', (file) => utimesSync(file, 1_700_000_000, 1_700_000_000), /found it written to at 2023-11-14T22:13:20.000Z, expected nothing since 2/],
+    ['changed', rewrittenBehindItsTime, /found other bytes in it, written at 2.*, expected those that were read/],
   ])('a file that %s while it was read once: the rows that were there, then a JobFileError', async (how, change, message) => {
     const file = path(`once-${how}.jsonl`);
     for (const [name, source] of [[file, (): string => file], ['input', (): ReadStream => createReadStream(file, { highWaterMark: 4096 })]] as const) {
       writeFileSync(file, '{"prompt":"aa"}\n'.repeat(10_000));
+      utimesSync(file, WRITTEN_AT, WRITTEN_AT);
       const rows: RowInput[] = [];
       const error: unknown = await (async () => {
         for await (const row of readRows(source())) if (rows.push(row) === 1) change(file);
@@ -208,6 +221,20 @@ describe('sources', () => {
       expect(error).toBeInstanceOf(JobFileError);
       expect(String(error)).toMatch(`${name}: the input ${how} during the run`);
       expect(String(error)).toMatch(message);
+    }
+  });
+
+  test('a file that got another mode, or another name for a while, while it was read once has what it had', async () => {
+    const file = path('renamed.jsonl');
+    writeFileSync(file, '{"prompt":"aa"}\n'.repeat(10_000));
+    const moved = (): void => {
+      renameSync(file, `${file}.moved`);
+      renameSync(`${file}.moved`, file);
+    };
+    for (const change of [(): void => chmodSync(file, 0o600), moved]) {
+      let rows = 0;
+      for await (const row of readRows(file)) if ((rows += Number('prompt' in row)) === 1) change();
+      expect(rows).toBe(10_000);
     }
   });
 
@@ -290,5 +317,26 @@ describe('properties', () => {
       }),
       { numRuns: 5000 },
     );
+  });
+});
+
+describe('a file that is not what it was taken for, and fields that are not what was meant', () => {
+  test.each([
+    ['id,question', 'csv'], ['id;question', 'csv'], ['id\tquestion', 'tsv'], ['What is the capital of France?', 'text'], ['Say yes, or no.', 'text'],
+  ])('%s as a first line: it may be %s', async (line, format) => {
+    expect(await errorOf(line)).toMatch(new RegExp(`^invalid-json: line 1: .*; it may be ${format} rather than jsonl: say so \\(\`inputFormat\`\\)$`));
+  });
+
+  test('a broken line of JSON, and a later line, are no other format', async () => {
+    expect(await errorOf('{"prompt": ')).not.toContain('it may be');
+    const [, second] = await rowsOf('{"prompt":"a"}\nid,question\n');
+    expect(second).toMatchObject({ error: { code: 'invalid-json' } });
+    expect(JSON.stringify(second)).not.toContain('it may be');
+  });
+
+  test('a field that is nearly one of ours is a row error, unless others are carried', async () => {
+    expect(await errorOf('{"prompt":"a","max_tokens":5}')).toBe('invalid-row: found the field "max_tokens", expected maxNewTokens');
+    expect(await errorOf('{"prompt":"a","label":5,"max_tokens":null}')).toBe('no error');
+    expect(await rowsOf('{"prompt":"a","max_tokens":5}\n', { carryFields: true })).toEqual([{ id: 1, ...NUMBERED, prompt: 'a', carry: { max_tokens: 5 } }]);
   });
 });

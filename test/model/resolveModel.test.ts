@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { ModelFileError } from '../../src/errors/ModelFileError.js';
 import { UsageError } from '../../src/errors/UsageError.js';
 import { userCacheFolder } from '../../src/model/pull/cacheFolder.js';
-import { knownModels, resolveModel } from '../../src/model/resolveModel.js';
+import { isModelName, knownModels, resolveModel } from '../../src/model/resolveModel.js';
 import { temporaryFolder } from './pull/pullFixtures.js';
 
 describe('resolveModel', () => {
@@ -20,6 +20,15 @@ describe('resolveModel', () => {
 
   test('leaves a bare name alone that is something on disk', async () => {
     await expect(resolveModel('src')).resolves.toBe('src');
+  });
+
+  test.each(['hf:nobody', 'hf:a/b/c', 'ollama:../x', 'lmstudio:x'])('%s has a known beginning and is no name', async (name) => {
+    await expect(resolveModel(name)).rejects.toThrow(UsageError);
+    expect(isModelName(name)).toBe(true);
+  });
+
+  test('suggests what was probably meant', async () => {
+    await expect(resolveModel('smollm2-135m')).rejects.toThrow('(did you mean smollm2-135m-instruct?)');
   });
 
   test('refuses any other bare word, with the list of known models', async () => {

@@ -1,6 +1,11 @@
-import { describe, expect, test } from '@jest/globals';
-import { EMPTY, from, NEVER, Observable, of, range, Subject, throwError } from 'rxjs';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { EMPTY, from, map, NEVER, Observable, of, range, Subject, throwError } from 'rxjs';
 import { UsageError } from '../../src/errors/UsageError.js';
+import { FileQueue } from '../../src/operators/FileQueue.js';
 import { pulled, type PulledOptions } from '../../src/operators/pulled.js';
 
 async function all<T>(values: AsyncIterable<T>): Promise<T[]> {
@@ -45,16 +50,16 @@ describe('pulled', () => {
     await expect(all(pulled(of(1, 2, 3, 4, 5), { capacity: 2, overflow }))).resolves.toEqual(expected);
   });
 
-  test('by default overflow is an error, after what fitted, and stops the source', async () => {
+  test('by default overflow is an error, told at once, and stops the source', async () => {
     let stopped = false;
     const source$ = new Observable<number>((subscriber) => {
       for (let i = 0; i < 5; i++) subscriber.next(i);
       return () => (stopped = true);
     });
     const seen: number[] = [];
-    const run = async (): Promise<void> => { for await (const value of pulled(source$, { capacity: 3 })) seen.push(value); };
+    const run = async (): Promise<void> => { for await (const value of pulled(source$, { capacity: 3, fileBytes: 0 })) seen.push(value); };
     await expect(run()).rejects.toThrow(UsageError);
-    expect(seen).toEqual([0, 1, 2]);
+    expect(seen).toEqual([]);
     expect(stopped).toBe(true);
   });
 
@@ -112,4 +117,79 @@ describe('pulled', () => {
     await values.return();
     expect(subscribed).toBe(false);
   });
+});
+
+describe('more than fits into memory', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'spillway-queue-'));
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+  test('70,000 rows and more wait in a file without a name, in order, and come whole', async () => {
+    const rows = range(0, 70_000).pipe(map((id) => ({ id, prompt: `row ${id}`, carry: { at: [id, undefined, 'é'] } })));
+    let number = 0;
+    for await (const row of pulled(rows, { capacity: 100, folder })) {
+      if (number === 5) expect(readdirSync(folder)).toEqual([]);
+      if (row.id !== number) throw new Error(`row ${row.id} came as number ${number}`);
+      if (number % 1000 === 999) expect(row).toEqual({ id: number, prompt: `row ${number}`, carry: { at: [number, undefined, 'é'] } });
+      number++;
+    }
+    expect(number).toBe(70_000);
+  });
+
+  test('values that come while others wait in the file go behind them', async () => {
+    const source$ = new Subject<number>();
+    const values = pulled(source$, { capacity: 2, folder });
+    const first = values.next();
+    for (const value of [0, 1, 2, 3, 4]) source$.next(value);
+    const seen = [(await first).value, (await values.next()).value, (await values.next()).value];
+    for (const value of [5, 6]) source$.next(value);
+    source$.complete();
+    for await (const value of values) seen.push(value);
+    expect(seen).toEqual([0, 1, 2, 3, 4, 5, 6]);
+  });
+
+  test('beyond the bound of the file it is told at once, not after what waits', async () => {
+    const source$ = new Subject<string>();
+    const values = pulled(source$, { capacity: 1, fileBytes: '10KiB', folder });
+    const first = values.next();
+    for (let value = 0; value < 12; value++) source$.next('x'.repeat(1000));
+    await expect(first).resolves.toMatchObject({ done: false });
+    await expect(values.next()).rejects.toThrow(/values wait, and no more may: the source is faster than its consumer; raise capacity or fileBytes/);
+    expect(source$.observed).toBe(false);
+    await expect(values.next()).resolves.toEqual({ done: true, value: undefined });
+  });
+
+  test('what is no plain data, and a folder that is none, are told', async () => {
+    const all = async (values: AsyncIterable<unknown>): Promise<number> => {
+      let count = 0;
+      for await (const _ of values) count++;
+      return count;
+    };
+    await expect(all(pulled(from([1, 2, { f: () => 1 }]), { capacity: 1, folder }))).rejects.toThrow(/one cannot be kept in a file: .*could not be cloned/);
+    await expect(all(pulled(range(0, 5), { capacity: 1, folder: '/dev/null/x' }))).rejects.toThrow(/one cannot be kept in a file: ENOTDIR/);
+  });
+});
+
+test('a queue in files: what is pushed comes out in order, whatever is done in between; room comes free again', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'spillway-queue-'));
+  try {
+    fc.assert(fc.property(fc.array(fc.option(fc.jsonValue(), { nil: undefined }), { maxLength: 40 }), (steps) => {
+      const queue = new FileQueue<unknown>(folder, 2 ** 20);
+      const model: unknown[] = [];
+      for (const step of steps) {
+        if (step === undefined && model.length > 0) expect(queue.shift()).toEqual(model.shift());
+        else if (queue.push(step)) model.push(step);
+        expect(queue.length).toBe(model.length);
+      }
+      while (model.length > 0) expect(queue.shift()).toEqual(model.shift());
+      expect(() => queue.shift()).toThrow(RangeError);
+      queue.clear();
+    }), { numRuns: 30 });
+    const small = new FileQueue<string>(folder, 100);
+    expect([small.push('x'.repeat(50)), small.push('y'.repeat(50))]).toEqual([true, false]);
+    small.shift();
+    expect(small.push('y'.repeat(50))).toBe(true);
+    small.clear();
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
 });

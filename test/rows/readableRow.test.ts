@@ -30,6 +30,14 @@ describe('readableRow', () => {
     expect(readableRow({ id: 'a', index: -1, prompt: 'x' })).toEqual({ id: 'a', error: { code: 'invalid-row', message: 'index: found -1, expected a whole number of at least 0' } });
   });
 
+  test('bytes and lines of a stream are no rows, and a field that is nearly one of ours is told', () => {
+    const words = (given: unknown): unknown => (readableRow(given) as { error?: unknown }).error;
+    expect(words(Buffer.from('{}'))).toEqual({ code: 'invalid-row', message: "found 2 bytes, expected a row: readRows(stream) makes rows of a file's or a stream's bytes" });
+    expect(words('{"prompt":"a"}')).toMatchObject({ message: expect.stringContaining('readRows(stream) makes rows') });
+    expect(words({ prompt: 'a', max_tokens: 3 })).toEqual({ code: 'invalid-row', message: 'found the field "max_tokens", expected maxNewTokens; what is no field of a row goes into carry' });
+    expect(words({ prompt: 'a', label: 3, max_tokens: undefined })).toBeUndefined();
+  });
+
   test('whatever is given, and whatever reading it throws, there is a row', () => {
     const hostile = (thrown: unknown): unknown => new Proxy({}, { get: () => { throw thrown; } });
     fc.assert(

@@ -21,7 +21,7 @@ export interface EngineFlags extends ModelFlags, CacheFlags {
 
 export function addModelFlag(command: Command): void {
   command.addOption(
-    new Option('--model <path|id>', 'necessary: a GGUF file, a folder with config.json and safetensors, or an id that `pull` knows').argParser(path),
+    new Option('--model <path|name>', 'necessary: a GGUF file, a folder with config.json and safetensors, an id that `pull` knows, or hf:owner/repo[@revision][:file-or-quant], ollama:name, lmstudio:publisher/name').argParser(path),
   );
 }
 

@@ -4,6 +4,8 @@ import { isWithin, rangeWords, sizeOr, UsageError, wholeRange, type NumberRange 
 /** A reader of one flag's value, as commander calls it. What it throws becomes `error: option '--x' argument 'y' is invalid. …`. */
 export type FlagParser<T> = (text: string) => T;
 
+const DECIMAL = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
+
 /** Decimal digits only: no hexadecimal, no exponent, no blank. */
 export function wholeNumber(least: number, most?: number): FlagParser<number> {
   return within(wholeRange(least, most), /^[+-]?\d+$/);
@@ -17,14 +19,16 @@ export function wholeNumbers(least: number, most?: number): FlagParser<readonly 
 
 /** @param or what else there is, e.g. `, or off` */
 export function decimal(range: NumberRange, or = ''): FlagParser<number> {
-  return within(range, /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i, or);
+  return within(range, DECIMAL, or);
 }
 
 function within(range: NumberRange, written: RegExp, or = ''): FlagParser<number> {
   return (text) => {
     const value = written.test(text) ? Number(text) : NaN;
     if (isWithin(value, range)) return value;
-    throw new InvalidArgumentError(`Expected ${rangeWords(range, Number.isNaN(value) ? text : value)}${or}.`);
+    // A number that is not written as this one has to be may be out of its range all the same: then that is what is wrong.
+    const number = DECIMAL.test(text) ? Number(text) : NaN;
+    throw new InvalidArgumentError(`Expected ${rangeWords(range, Number.isNaN(number) ? text : number)}${or}.`);
   };
 }
 
@@ -68,10 +72,18 @@ export function checkedText(check: (name: string, value: unknown) => void): Flag
 
 function checked<T>(check: (name: string, value: unknown) => void, value: T): T {
   try {
-    check('it', value);
+    check(FLAG, value);
     return value;
   } catch (error) {
-    if (error instanceof UsageError) throw new InvalidArgumentError(`${error.message}.`);
+    if (error instanceof UsageError) throw new InvalidArgumentError(`${sentence(error.message)}.`);
     throw error;
   }
+}
+
+/** What the library's check calls the value; commander has named the flag already. */
+const FLAG = 'it';
+
+function sentence(message: string): string {
+  const words = message.startsWith(`${FLAG}: `) ? message.slice(FLAG.length + 2) : message.startsWith(`${FLAG}.`) ? message.slice(FLAG.length + 1) : message;
+  return words.charAt(0).toUpperCase() + words.slice(1);
 }

@@ -5,7 +5,7 @@ import { addSwitch } from './commandFlags.js';
 export interface PromptFlags {
   readonly promptTemplate?: string;
   readonly system?: string;
-  readonly chat: boolean;
+  readonly chat?: 'on' | 'off';
   readonly tools?: string;
   readonly templateArgs?: string;
   readonly reasoning: Reasoning;
@@ -19,7 +19,12 @@ export function addPromptFlags(command: Command): void {
   command.optionsGroup('Prompts:');
   command.option('--prompt-template <file|text>', 'the prompt of each row, with {{field}} where a value of the row goes; a row that lacks one is an error (default: rows have prompts)');
   command.option('--system <text>', "goes before each row's messages, unless it has a system message of its own; makes conversations of prompts (default: none)");
-  addSwitch(command, '--chat', "prompts are what a user says, and go through the model's chat template");
+  command.addOption(
+    new Option(
+      '--chat <on|off>',
+      "on: a row's prompt, or what --prompt-template makes, is a user's message, for the model's chat template; off: raw text (default: on with --system, and for lines of text if the model has a template; else off)",
+    ).choices(['on', 'off']),
+  );
   command.option('--template-args <json>', "variables for the model's chat template, e.g. {\"enable_thinking\":false}; a row's own `templateArgs` go first (default: none)");
   command.option('--tools <file|json>', "descriptions of tools for the model's chat template, as OpenAI writes them; or a row's own `tools` (default: none)");
   command.addOption(
@@ -51,7 +56,7 @@ export async function promptOptions(flags: PromptFlags, signal: AbortSignal): Pr
   if (templateArgs !== undefined && !isObject(templateArgs)) throw new UsageError('--template-args: expected a JSON object with variables of the chat template');
   const input = { ...(tools && { tools: tools as readonly unknown[] }), ...(templateArgs && { templateArgs }) };
   checkTemplateInput(input);
-  return { escapeSpecialTokens, reasoning, ...(promptTemplate !== undefined && { promptTemplate }), ...(system !== undefined && { system }), ...(chat && { chat }), ...input };
+  return { escapeSpecialTokens, reasoning, ...(promptTemplate !== undefined && { promptTemplate }), ...(system !== undefined && { system }), ...(chat !== undefined && { chat: chat === 'on' }), ...input };
 }
 
 async function textOf(given: string | undefined, file: string | undefined, signal: AbortSignal): Promise<string | undefined> {

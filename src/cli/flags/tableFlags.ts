@@ -8,6 +8,7 @@ import { checkedText, columnNames, path } from './parsers.js';
 /** What a job's files are, and where rows that failed go. */
 export interface TableFlags {
   readonly input: string;
+  readonly database?: string;
   readonly output: string;
   readonly inputFormat: FormatChoice;
   readonly outputFormat: FormatChoice;
@@ -18,7 +19,11 @@ export interface TableFlags {
   readonly maxErrors?: string;
 }
 
+/** How an input begins that is a query. */
+const SQL = 'sql:';
+
 export function addTableFlags(command: Command): void {
+  command.addOption(new Option('--database <file>', 'of DuckDB, for --input sql:QUERY (default: in memory; the query may be behind statements that attach others)').argParser(path));
   command.addOption(new Option('--input-format <format>', "auto: what the file's name says, then its first bytes; text: each line is a prompt").choices(FORMAT_NAMES).default('auto'));
   command.addOption(new Option('--output-format <format>', "auto: what the file's name says").choices(FORMAT_NAMES).default('auto'));
   command.addOption(new Option('--columns <field=column,…>', 'which columns hold prompt, id and other fields (default: those called so)').argParser(columnNames(checkColumns)));
@@ -29,7 +34,8 @@ export function addTableFlags(command: Command): void {
 }
 
 function checkErrors(name: string, text: unknown): void {
-  checkMaxErrors(name, errorsOf(String(text)));
+  // However it is written, a number that is too large is told so.
+  checkMaxErrors(name, Number(text) > Number.MAX_SAFE_INTEGER ? Number(text) : errorsOf(String(text)));
 }
 
 /** Digits are a count; what else there is the library judges. */
@@ -47,9 +53,19 @@ export function tableOptions(flags: TableFlags): Pick<JobOptions, 'inputFormat' 
   };
 }
 
+/** The query that an input is; undefined for others. */
+export function queryOf(input: string): string | undefined {
+  return input.startsWith(SQL) ? input.slice(SQL.length) : undefined;
+}
+
+/** Whether rows are no file's, and come once. */
+export function comesOnce(input: string): boolean {
+  return input === '-' || queryOf(input) !== undefined;
+}
+
 export function jobFormatsOf({ input, output, inputFormat, outputFormat, errors }: TableFlags): Promise<JobFormats> {
   return jobFormats({
-    input: input === '-' ? [] : input, output: output === '-' ? process.stdout : output, inputFormat, outputFormat, ...(errors !== undefined && { errors }),
+    input: comesOnce(input) ? [] : input, output: output === '-' ? process.stdout : output, inputFormat, outputFormat, ...(errors !== undefined && { errors }),
   });
 }
 

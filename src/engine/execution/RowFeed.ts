@@ -52,6 +52,7 @@ export class RowFeed<Result> {
   take(row: RunRow<Result>): void {
     this.waiting.splice(this.waiting.indexOf(row), 1);
     this.waitingTokens -= row.sequence.tokens.length;
+    row.begin?.();
     this.pull();
   }
 

@@ -63,11 +63,11 @@ export class RunRecorder {
   private readonly rates: { at: number; tokens: number }[] = [];
   private readonly shares = new WeakMap<object, ReturnType<typeof tokensByPhase>>();
   private readonly tracedBytes = new Map<string, number>();
+  /** Queues that have a track in the trace. */
+  private readonly tracks = new Set<QueueName>();
 
   constructor(private readonly setup: RecorderSetup) {
-    QUEUE_NAMES.forEach((name, tid) => {
-      this.tell<TraceEvent>(setup.onTrace, () => ({ name: 'thread_name', ph: 'M', ts: 0, pid: 1, tid, args: { name } }));
-    });
+    this.tell<TraceEvent>(setup.onTrace, () => ({ name: 'process_name', ph: 'M', ts: 0, pid: 1, tid: 0, args: { name: 'spillway' } }));
   }
 
   /** Runs work of the JavaScript thread and counts its time as orchestration. */
@@ -240,8 +240,9 @@ export class RunRecorder {
     const { onTrace } = this.setup;
     if (!onTrace || !timing) return;
     const { pass, layer, slot, part, rows, bytes, from, to } = task;
+    this.traceTrack(task.queue);
     this.tell<TraceEvent>(onTrace, () => ({
-      name: task.name,
+      name: `${task.name} L${layer}${part === undefined ? '' : ` ${part}`}`,
       ph: 'X',
       // Of whole nanoseconds: a task that begins when another one ends does so in the trace, too.
       ts: Math.round(timing.start * 1e9) / 1e3,
@@ -252,6 +253,14 @@ export class RunRecorder {
     }));
     this.lastEnd = Math.max(this.lastEnd, timing.end);
     this.traceMemory();
+  }
+
+  /** Names a queue's track when the first task of it comes: queues that do nothing have none. */
+  private traceTrack(name: QueueName): void {
+    if (this.tracks.has(name)) return;
+    this.tracks.add(name);
+    const tid = QUEUE_NAMES.indexOf(name);
+    this.tell<TraceEvent>(this.setup.onTrace, () => ({ name: 'thread_name', ph: 'M', ts: 0, pid: 1, tid, args: { name } }));
   }
 
   private traceRow({ row, promptTokens, newTokens, prefix = false, shared = [] }: JudgedRow): void {

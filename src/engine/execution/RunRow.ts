@@ -7,6 +7,8 @@ export interface RunRow<Result> {
   readonly sequence: DeviceRow;
   /** Most tokens that will be sampled; 0 for a row that is only scored. */
   readonly newTokens: number;
+  /** Told when the row gets its place. */
+  begin?(): void;
   /** Takes what the head found for the row; a result when that was the end of it. */
   accept(head: HeadOutput, row: RowId): Result | undefined;
 }

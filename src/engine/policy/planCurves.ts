@@ -41,7 +41,9 @@ export function planCurves(request: PlanRequest, policy: Policy): PlanCurves {
   const most = usableBytes(hardware)[tier];
   const bytes = [0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1].map((part) => part * Math.min(most, caps[tier] ?? most));
   const memory = bytes.map((cap) => plan({ caps: { ...caps, [tier]: cap } })?.tokensPerSecond);
-  const frontier = points.filter((point) => point !== undefined).sort((a, b) => a.seconds - b.seconds);
+  // How long one block takes: a job of so many rows would be over soonest in the plan that is fastest.
+  const blocks = request.workload.rows === undefined ? points : sizes.map((batchSize) => plan({ allow: { ...kind, batchSize }, workload: { ...request.workload, rows: undefined } }));
+  const frontier = blocks.filter((point) => point !== undefined).sort((a, b) => a.seconds - b.seconds);
   let best = 0;
   const undominated = frontier.filter(({ tokensPerSecond }) => tokensPerSecond > best && (best = tokensPerSecond) > 0);
 

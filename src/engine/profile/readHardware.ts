@@ -3,17 +3,18 @@ import { fileURLToPath } from 'node:url';
 import { found } from '../../arguments/found.js';
 import { UsageError } from '../../errors/UsageError.js';
 import { readJsonObject } from '../../model/files/readJson.js';
+import { packageRoot } from '../../packageRoot.js';
 import { parseHardware, type HardwareProfile } from '../policy/HardwareProfile.js';
 import { cachedProfile } from './cachedProfile.js';
 import type { ProfileOptions } from './profileMachine.js';
 
 /** The package's own hardware files. */
-const BUILT_IN = new URL('../../../hardware/', import.meta.url);
+const builtIn = (file: string): URL => new URL(`hardware/${file}`, packageRoot().folder);
 const MOST_BYTES = 4 * 2 ** 20;
 
 /** Names of the machines that come with the package. */
 export async function builtInHardware(): Promise<string[]> {
-  return (await readdir(BUILT_IN)).filter((name) => name.endsWith('.json')).map((name) => name.slice(0, -'.json'.length)).sort();
+  return (await readdir(builtIn(''))).filter((name) => name.endsWith('.json')).map((name) => name.slice(0, -'.json'.length)).sort();
 }
 
 /**
@@ -26,7 +27,7 @@ export async function builtInHardware(): Promise<string[]> {
 export async function readHardware(nameOrFile: string, options: ProfileOptions = {}): Promise<HardwareProfile> {
   if (nameOrFile === 'this') return cachedProfile(options);
   const names = await builtInHardware();
-  return names.includes(nameOrFile) ? readProfileFile(fileURLToPath(new URL(`${nameOrFile}.json`, BUILT_IN)), nameOrFile) : readHardwareFile(nameOrFile, names);
+  return names.includes(nameOrFile) ? readProfileFile(fileURLToPath(builtIn(`${nameOrFile}.json`)), nameOrFile) : readHardwareFile(nameOrFile, names);
 }
 
 /**

@@ -27,6 +27,8 @@ export interface TextRules {
   readonly logprobs: number | undefined;
   /** Default: it stays in the text. */
   readonly reasoning?: Reasoning | undefined;
+  /** Seconds that a row may take from when it has a place; undefined for any. Looked at with each token. */
+  readonly timeout?: number | undefined;
 }
 
 /** A result, and its place in the order of input. */
@@ -49,6 +51,7 @@ export class ActiveRow implements RunRow<OrderedResult> {
   private readonly stream: ReturnType<Tokenizer['stream']>;
   private readonly matcher: StopMatcher | undefined;
   private text = '';
+  private began = Infinity;
 
   constructor(
     private readonly identity: RowIdentity,
@@ -74,6 +77,10 @@ export class ActiveRow implements RunRow<OrderedResult> {
     return this.prepared.maxNewTokens;
   }
 
+  begin(): void {
+    this.began = performance.now();
+  }
+
   accept(head: HeadOutput, row: RowId): OrderedResult | undefined {
     const sampled = head.sampled.get(row);
     const result = sampled && this.answered(sampled);
@@ -81,12 +88,17 @@ export class ActiveRow implements RunRow<OrderedResult> {
     return result && { sequence: this.identity.sequence, result };
   }
 
-  /** A row whose tokens make no text that can be held, or whose next token would be chosen from what is not finite, is an error, and no other row's affair. */
+  /** A row whose tokens make no text that can be held, whose next token would be chosen from what is not finite, or that takes too long, is an error, and no other row's affair. */
   private answered(sampled: SampledToken): RowResult | undefined {
     try {
       const { notFinite: place } = sampled;
       if (place) throw new RowError('numeric', notFinite(this.sequence.tokens.length + this.tokens.length - 1, place.layer));
-      return this.push(sampled);
+      const result = this.push(sampled);
+      const { timeout = Infinity } = this.rules;
+      if (result === undefined && performance.now() - this.began > timeout * 1000) {
+        throw new RowError('timeout', `the row has taken more than ${timeout} seconds, and has ${this.tokens.length} of at most ${this.prepared.maxNewTokens} tokens`);
+      }
+      return result;
     } catch (error) {
       if (!(error instanceof RowError)) throw error;
       this.counter.row(true, this.tokens.length);
@@ -134,13 +146,14 @@ export class ActiveRow implements RunRow<OrderedResult> {
       }
       if (stopped) reason = 'stop';
     }
+    const parts = this.parts();
     this.counter.row(false, this.tokens.length);
     const { id, index, sample, carry } = this.identity;
     return {
       id,
       index,
       ...(sample !== undefined && { sample }),
-      ...this.parts(),
+      ...parts,
       tokens: this.tokens,
       finishReason: reason,
       usage: { promptTokens: this.prepared.tokens.length, completionTokens: this.tokens.length },

@@ -1,7 +1,7 @@
 import { checkMembers, type Check } from '../../arguments/checkMembers.js';
 import { checkBoolean, checkFunction, checkSignal } from '../../arguments/checks.js';
 import { found } from '../../arguments/found.js';
-import { oneOf, size, text, whole } from '../../arguments/memberChecks.js';
+import { number, oneOf, size, text, whole } from '../../arguments/memberChecks.js';
 import { membersOf } from '../../arguments/membersOf.js';
 import { RowError } from '../../errors/RowError.js';
 import { UsageError } from '../../errors/UsageError.js';
@@ -41,6 +41,7 @@ const RUN_CHECKS: Readonly<Record<keyof RunOptions, Check>> = {
   ...SAMPLING_CHECKS,
   ...FOLLOW_CHECKS,
   ignoreEos: checkBoolean,
+  rowTimeout: number({ least: 0, above: true }),
   logprobs: whole(0),
   escapeSpecialTokens: checkBoolean,
   promptTemplate: checkPromptTemplate,

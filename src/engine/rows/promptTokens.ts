@@ -15,7 +15,7 @@ import type { RowLimits } from './prepareRow.js';
 /** The tokens of a row's prompt, whichever way it is given. @throws RowError */
 export function promptTokens(row: Row, options: PromptOptions, tokenizer: Tokenizer, limits: RowLimits): readonly number[] {
   const parseSpecial = options.escapeSpecialTokens !== true;
-  const prompt = promptOf(row, options);
+  const prompt = promptOf(row, options, tokenizer);
   if ('tokens' in prompt) return checkedTokens(prompt.tokens, limits.vocabularySize);
   let tokens: number[];
   if ('messages' in prompt) {
@@ -32,7 +32,8 @@ export function promptTokens(row: Row, options: PromptOptions, tokenizer: Tokeni
 
 type Prompt = { readonly text: string } | { readonly messages: readonly ChatMessage[] } | { readonly tokens: unknown };
 
-function promptOf(row: Row, { promptTemplate, system, chat = system !== undefined }: PromptOptions): Prompt {
+function promptOf(row: Row, options: PromptOptions, tokenizer: Tokenizer): Prompt {
+  const { promptTemplate, system } = options;
   const field = promptTemplate === undefined ? promptField(row) : 'prompt';
   if (field === 'tokens') return { tokens: row.tokens };
   const conversation = (own: readonly ChatMessage[]): Prompt => {
@@ -43,7 +44,15 @@ function promptOf(row: Row, { promptTemplate, system, chat = system !== undefine
   if (field === 'messages') return conversation(checkedMessages(row.messages));
   const text: unknown = promptTemplate === undefined ? row.prompt : filledTemplate(promptTemplate, fieldsOf(row));
   if (typeof text !== 'string') throw new RowError('invalid-row', `prompt: found ${found(text)}, expected a string`);
-  return chat ? conversation([{ role: 'user', content: text }]) : { text };
+  return isChat(row, options, tokenizer) ? conversation([{ role: 'user', content: text }]) : { text };
+}
+
+/** Whether a row's text is a user's message: what the row says, else the run; with a system message it is. @throws RowError */
+function isChat(row: Row, { system, chat = system === undefined ? undefined : true }: PromptOptions, { hasChatTemplate }: Tokenizer): boolean {
+  const own: unknown = 'chat' in row ? row.chat : undefined;
+  if (own === undefined || own === null || own === 'auto') return chat ?? (own === 'auto' && hasChatTemplate);
+  if (typeof own !== 'boolean') throw new RowError('invalid-row', `chat: found ${found(own)}, expected true, false or auto`);
+  return own;
 }
 
 /** What a template may ask for: the row's `fields`; where it has none, its id and prompt. */

@@ -46,7 +46,8 @@ export function recordsOfTrace(events: Iterable<TraceEvent>, rows: readonly Judg
     batches.set(key, batch);
     path.records.push({
       task: {
-        name, pass: Number(pass), layer: Number(layer), slot: Number(slot), rows: batch, bytes: Number(bytes),
+        // What follows the task's name tells people which it is.
+        name: name.split(' ', 1)[0] ?? name, pass: Number(pass), layer: Number(layer), slot: Number(slot), rows: batch, bytes: Number(bytes),
         ...(typeof part === 'string' && { part }), ...(typeof from === 'string' && { from }), ...(typeof to === 'string' && { to }),
       },
       timing: { start: start / 1e9, end: (start + Math.round(dur * 1e3)) / 1e9 },

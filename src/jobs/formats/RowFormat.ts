@@ -20,6 +20,8 @@ export interface ReadOptions {
   readonly carryFields: boolean;
   /** All fields of a row are values for a `promptTemplate`, and go into its `fields`; no prompt is looked for. Default false. */
   readonly templated?: boolean;
+  /** What is kept goes into a file of this format again: it need be of use to nobody else. Default false. */
+  readonly exact?: boolean;
   /** Of CSV; default: what the header says. */
   readonly delimiter?: string;
   /** A longer line or record is not held. */
@@ -53,8 +55,10 @@ export interface RowFormat {
   readonly extensions: readonly string[];
   /** Whether rows can be read from nothing but a regular file. */
   readonly needsFile?: boolean;
-  /** Whether its files carry the columns of the input, as tables do. */
-  readonly carries?: boolean;
+  /** Whether what is written behind the end of a file of it is more rows, and changes none of those that there are. */
+  readonly appendable?: boolean;
+  /** Whether its files carry the columns of the input, as tables do; or what stands in the input, where that is of the same format. */
+  readonly carries?: boolean | 'exact';
   /**
    * The rows, one at a time, in bounded memory. What is no row becomes a `BadRow`.
    * @throws JobFileError for a file that cannot be gone on with

@@ -3,6 +3,7 @@ import { CsvError, parse } from 'csv-parse';
 import { stringify } from 'csv-stringify/sync';
 import { JobFileError } from '../../errors/JobFileError.js';
 import type { RowInput } from '../../Row.js';
+import { cell } from './cell.js';
 import { csvDialect } from './csvDialect.js';
 import { resultColumns } from './resultColumns.js';
 import type { FinishedRow, ReadOptions, RowFormat, RowSource, WriteOptions } from './RowFormat.js';
@@ -29,7 +30,7 @@ export const tsv: RowFormat = separatedValues('tsv', ['tsv', 'tab'], '\t');
 
 function separatedValues(name: string, extensions: readonly string[], ownDelimiter?: string): RowFormat {
   return {
-    name, extensions, carries: true,
+    name, extensions, carries: true, appendable: true,
     rows: (source, options) => rowsOf(source, { ...options, ...(ownDelimiter !== undefined && { delimiter: ownDelimiter }) }),
     encode: (results, options) => encode(results, options, (origin) => options.delimiter ?? ownDelimiter ?? origin ?? ','),
   };
@@ -102,12 +103,4 @@ async function* encode(results: AsyncIterable<FinishedRow>, options: WriteOption
     yield write?.(row) ?? '';
   }
   if (write === undefined) yield begin(undefined);
-}
-
-/** A value as text: what is no text, number or truth value as JSON writes it. */
-function cell(value: unknown): string | undefined {
-  if (value === undefined || value === null) return undefined;
-  if (value instanceof Date) return value.toISOString();
-  if (typeof value === 'string') return value;
-  return typeof value === 'object' ? JSON.stringify(value, (_, part: unknown) => (typeof part === 'bigint' ? String(part) : part)) : `${value as number | bigint | boolean}`;
 }

@@ -24,8 +24,13 @@ export async function csvDialect(
   const header = start.slice(byteOrderMark ? 1 : 0, end);
   const dialect = { delimiter: delimiter ?? likeliest(header), lineEnd: start.startsWith('\r\n', end) ? '\r\n' : '\n', byteOrderMark };
   async function* again(): AsyncGenerator<string, void, undefined> {
-    yield start.slice(byteOrderMark ? 1 : 0);
-    for (let step = whole ? undefined : await iterator.next(); step !== undefined && step.done !== true; step = await iterator.next()) yield step.value;
+    try {
+      yield start.slice(byteOrderMark ? 1 : 0);
+      for (let step = whole ? undefined : await iterator.next(); step !== undefined && step.done !== true; step = await iterator.next()) yield step.value;
+    } finally {
+      // Whoever reads the header alone leaves the file open otherwise.
+      await iterator.return?.();
+    }
   }
   return { dialect, text: again() };
 }

@@ -11,6 +11,7 @@ import type { ReadOptions, RowFormat } from './RowFormat.js';
 export const jsonl: RowFormat = {
   name: 'jsonl',
   extensions: ['jsonl', 'ndjson', 'json'],
+  appendable: true,
   async *rows(source, { columns, maxLineBytes, ...options }) {
     for await (const { number, bytes } of filledLines(source, maxLineBytes)) {
       if (bytes === undefined) yield tooLong(number, maxLineBytes);
@@ -24,6 +25,13 @@ export const jsonl: RowFormat = {
   },
 };
 
+/** What a file probably is whose first line is no JSON. */
+function likelyFormat(line: string): string {
+  if (/^\s*[[{"]/.test(line)) return '';
+  const format = line.includes('\t') ? 'tsv' : /^[^.?!]*[,;|][^.?!]*$/.test(line) ? 'csv' : 'text';
+  return `; it may be ${format} rather than jsonl: say so (\`inputFormat\`)`;
+}
+
 function parseLine(
   line: string, number: number, { carryFields, templated }: Pick<ReadOptions, 'carryFields' | 'templated'>, columns: Readonly<Record<string, string>> | undefined,
 ): RowInput {
@@ -32,7 +40,7 @@ function parseLine(
     value = JSON.parse(line);
   } catch (error) {
     // V8's message quotes a piece of the line, so it stays short; a stack overflow on deep nesting ends here too.
-    return lineWithoutRow(number, 'invalid-json', `line ${number}: ${error instanceof Error ? error.message : String(error)}`);
+    return lineWithoutRow(number, 'invalid-json', `line ${number}: ${error instanceof Error ? error.message : String(error)}${number === 1 ? likelyFormat(line) : ''}`);
   }
   return parseRow(columns === undefined ? value : mappedFields(value, columns), number, carryFields, templated);
 }

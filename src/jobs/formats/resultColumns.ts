@@ -31,12 +31,14 @@ export const RESULT_COLUMNS: readonly string[] = COLUMNS.map(({ name }) => name)
  * @throws UsageError for a name that stands twice
  */
 export function resultColumns(carried: readonly string[], { resultColumns: names, parts, name: output }: WriteOptions): readonly ResultColumn[] {
-  const chosen = COLUMNS.filter(({ part }) => part === undefined || parts.includes(part))
+  // Rows of a table that carry their id need no other.
+  const hasId = carried.includes(names['id'] ?? 'id');
+  const chosen = COLUMNS.filter(({ part }) => part === undefined || (parts.includes(part) && !(part === 'id' && hasId)))
     .map((column) => ({ ...column, name: names[column.name] ?? column.name, was: column.name }));
   const all = [...carried, ...chosen.map(({ name }) => name)];
   const twice = chosen.find(({ name }) => all.indexOf(name) !== all.lastIndexOf(name));
   if (twice !== undefined) {
-    throw new UsageError(`${output}: found two columns ${found(twice.name)}, expected each name once; --result-columns ${twice.was}=NAME gives the results another`);
+    throw new UsageError(`${output}: found two columns ${found(twice.name)}, expected each name once; \`resultColumns\` (${twice.was}=NAME) gives the results another`);
   }
   return chosen;
 }

@@ -3,14 +3,16 @@ import { membersOf } from '../../arguments/membersOf.js';
 import { UsageError } from '../../errors/UsageError.js';
 import { csv, tsv } from './csv.js';
 import { jsonl } from './jsonl.js';
+import { openaiBatch } from './openaiBatch.js';
+import { parquet } from './parquet/parquet.js';
 import type { RowFormat } from './RowFormat.js';
 import { text } from './text.js';
 
 /** The formats that there are. */
-export const ROW_FORMATS = [jsonl, text, csv, tsv] as const;
+export const ROW_FORMATS = [jsonl, text, csv, tsv, parquet, openaiBatch] as const;
 
 /** What `--input-format` and `--output-format` take: `auto` goes by a file's name, then by its first bytes. */
-export const FORMAT_NAMES = ['auto', 'jsonl', 'text', 'csv', 'tsv'] as const;
+export const FORMAT_NAMES = ['auto', 'jsonl', 'text', 'csv', 'tsv', 'parquet', 'openai-batch'] as const;
 
 /** A format by name, or one of the caller's own. */
 export type FormatChoice = (typeof FORMAT_NAMES)[number] | RowFormat;

@@ -18,7 +18,7 @@ export function fieldsOfTable(name: string, header: readonly string[], columns: 
   const twice = header.find((column, at) => header.indexOf(column) !== at);
   if (twice !== undefined) throw new JobFileError(name, `found two columns ${found(twice)}, expected each name once`);
   const missing = Object.values(columns).find((column) => !header.includes(column));
-  if (missing !== undefined) throw new JobFileError(name, `found no column ${found(missing)}, which --columns names, expected one of ${listed(header)}`);
+  if (missing !== undefined) throw new JobFileError(name, `found no column ${found(missing)}, which \`columns\` names, expected one of ${listed(header)}`);
   return [...ROW_FIELDS].flatMap((field) => {
     const column = columnOf(field, columns);
     return column !== undefined && header.includes(column) ? [[field, column] as const] : [];
@@ -29,7 +29,7 @@ export function fieldsOfTable(name: string, header: readonly string[], columns: 
 export function checkPromptColumn(name: string, header: readonly string[], columns: Columns | undefined): void {
   const prompts: readonly string[] = PROMPTS;
   if (fieldsOfTable(name, header, columns).some(([field]) => prompts.includes(field))) return;
-  throw new JobFileError(name, `found the columns ${listed(header)}, expected one called prompt, messages or tokens; --columns prompt=COLUMN says which one it is`);
+  throw new JobFileError(name, `found the columns ${listed(header)}, expected one called prompt, messages or tokens; \`columns prompt=COLUMN\` says which one it is`);
 }
 
 /**
@@ -39,8 +39,7 @@ export function checkPromptColumn(name: string, header: readonly string[], colum
  */
 export function tableRow(carry: Readonly<Record<string, unknown>>, fields: ReturnType<typeof fieldsOfTable>, number: number, templated = false): RowInput {
   const values = Object.fromEntries(fields.map(([field, column]) => [field, fieldOf(field, carry[column])]));
-  const row = parseRow(values, number, false, templated);
-  return { ...row, ...(templated && !('error' in row) && { fields: { ...values, ...carry } }), carry };
+  return { ...parseRow(values, number, false, templated && { ...values, ...carry }), carry };
 }
 
 /** @throws JobFileError for a row with a field that is no column of the table that is being written, whose header stands already */

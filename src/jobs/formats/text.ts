@@ -1,18 +1,21 @@
 import { isUtf8 } from 'node:buffer';
 import { ROW_LIMITS } from '../../model/files/limits.js';
 import { countLines, filledLines, noText, tooLong } from './lines.js';
-import { parseRow } from '../parseRow.js';
 import type { RowFormat } from './RowFormat.js';
 
-/** A prompt a line; an answer a line. */
+/** A prompt a line, which is a user's message where the model has a chat template; an answer a line. */
 export const text: RowFormat = {
   name: 'text',
   extensions: ['txt', 'text'],
-  async *rows(source, { maxLineBytes, templated }) {
+  appendable: true,
+  async *rows(source, { maxLineBytes, templated = false }) {
     for await (const { number, bytes } of filledLines(source, maxLineBytes)) {
       if (bytes === undefined) yield tooLong(number, maxLineBytes);
       else if (!isUtf8(bytes)) yield noText(number, 'invalid-row');
-      else yield parseRow({ prompt: bytes.toString('utf8') }, number, false, templated);
+      else {
+        const prompt = bytes.toString('utf8');
+        yield { id: number, duplicate: false, chat: 'auto', ...(templated ? { fields: { prompt } } : { prompt }) };
+      }
     }
   },
   count: (source) => countLines(source, ROW_LIMITS.lineBytes),

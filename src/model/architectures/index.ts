@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { ModelFileError } from '../../errors/ModelFileError.js';
 import type { DecoderSpec } from '../DecoderSpec.js';
 import type { ModelHeader } from '../ModelSource.js';
@@ -32,8 +33,9 @@ export const knownGgufArchitectures: readonly string[] = FAMILIES.flatMap((famil
  */
 export function describeModel(header: ModelHeader): { decoder: DecoderSpec; bindings: TensorBinding[] } {
   const tensors = new TensorIndex(header.path, header.tensors);
-  const description = header.format === 'gguf' ? describeGguf(header, tensors) : describeConfig(header.config, header.path);
-  checkDecoder(header.path, description.decoder);
+  const file = header.format === 'gguf' ? header.path : join(header.path, 'config.json');
+  const description = header.format === 'gguf' ? describeGguf(header, tensors) : describeConfig(header.config, file);
+  checkDecoder(file, description.decoder);
   const bindings = bindWeights(description, tensors);
   if (header.format === 'gguf') refuseUnused(tensors);
   return { decoder: description.decoder, bindings };

@@ -33,7 +33,7 @@ export const TOKENIZER_LIMITS = {
   tokenId: 2 ** 22 - 1,
   /** Units of one token; the longest known have some hundreds. */
   tokenUnits: 65_536,
-  /** Units of all added tokens together; the most known, some 65,000 tokens of speech, have under a million. */
+  /** Units of all added tokens together, as they are and as they are normalized; the most known, some 65,000 tokens of speech, have under a million. */
   addedTokenUnits: 2 ** 22,
   /** Units of all pieces of a unigram vocabulary together; the largest known have some two million. */
   unigramUnits: 2 ** 23,
@@ -63,11 +63,11 @@ export const ROW_LIMITS = {
   milliseconds: 1_000,
   /** Microseconds more for each unit of the row. Known tokenizers take one or two, on a machine that does nothing else. */
   microsecondsPerUnit: 10,
-  /** Times that a step may make a text longer. The most of any known, NFKD, is 18. */
+  /** Times that a step may make a text longer, and the normalizer a row as a whole. The most of any known, NFKD, is 18. */
   growth: 64,
   /** Units that a step may add to a text, beyond 4 times its length. */
   growthUnits: 2 ** 22,
-  /** Units of the text of an answer, before those for its tokens. */
+  /** Units of the text of an answer, before those for its tokens; at each step of the decoder, and 8 times as many at all steps together. */
   answerUnits: 2 ** 20,
   /** Units of the text of an answer for each of its tokens. */
   answerUnitsPerToken: 256,
@@ -79,4 +79,24 @@ export const ROW_LIMITS = {
   templateTextUnits: 131_072,
   /** Numbers of a template's `range`. */
   templateRange: 100_000,
+} as const;
+
+/** Bounds on what a Parquet file of rows may hold, far above what writers make, so that one that lies cannot make the process allocate or work without end. */
+export const PARQUET_LIMITS = {
+  /** Bytes of the footer. */
+  footerBytes: 32 * 2 ** 20,
+  /** Bytes of the header of a page. */
+  pageHeaderBytes: 2 ** 20,
+  /** Values that a footer or the header of a page is made of. */
+  headerValues: 2 ** 22,
+  /** Structures inside structures of a header, and columns inside columns. */
+  depth: 64,
+  /** Nodes of the schema: columns, and what they are made of. */
+  schemaElements: 2 ** 16,
+  /** Bytes of one page, decompressed. */
+  pageBytes: 256 * 2 ** 20,
+  /** Values of one page, and those of one row. */
+  pageValues: 2 ** 24,
+  /** Bytes of one value of fixed length. */
+  fixedBytes: 2 ** 16,
 } as const;

@@ -1,5 +1,5 @@
 import { open, realpath, rename, rm } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { dirname, join } from 'node:path';
 import { removeLeftovers, temporaryPath } from './temporaryFiles.js';
 
 /**
@@ -20,6 +20,11 @@ export async function replaceFile(path: string, content: string): Promise<void> 
 export async function probeFile(path: string, content: string): Promise<void> {
   const place = await realpath(path).catch(() => path);
   await withTemporary(place, content, (temporary) => rm(temporary));
+}
+
+/** Tries whether files can be made in a folder, and leaves none. @throws the file system's errors */
+export async function probeFolder(path: string): Promise<void> {
+  await withTemporary(join(path, 'probe'), '', (temporary) => rm(temporary));
 }
 
 async function withTemporary(place: string, content: string, use: (temporary: string) => Promise<void>): Promise<void> {

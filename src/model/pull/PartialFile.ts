@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHash, type Hash } from 'node:crypto';
 import { mkdir, open, rename, rm, stat, unlink, type FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { leftoversOf, removeLeftovers, temporaryPath } from '../files/temporaryFiles.js';
@@ -8,7 +8,7 @@ import { leftoversOf, removeLeftovers, temporaryPath } from '../files/temporaryF
  * may fetch the same file at once: each writes to its own, and the last rename wins with the same bytes.
  */
 export class PartialFile implements AsyncDisposable {
-  #hash = createHash('sha256');
+  #hash: Hash;
   #bytes = 0;
 
   private constructor(
@@ -16,19 +16,25 @@ export class PartialFile implements AsyncDisposable {
     readonly path: string,
     private readonly file: FileHandle,
     private readonly maximumBytes: number,
-  ) {}
+    private readonly newHash: () => Hash,
+  ) {
+    this.#hash = newHash();
+  }
 
-  /** Takes over what an interrupted download left, or one whose process was killed (one process gets it, the others begin anew). */
-  static async open(target: string, maximumBytes: number): Promise<PartialFile> {
+  /**
+   * Takes over what an interrupted download left, or one whose process was killed (one process gets it, the others begin anew).
+   * @param newHash begins the hash that `digest` tells; default SHA-256
+   */
+  static async open(target: string, maximumBytes: number, newHash = (): Hash => createHash('sha256')): Promise<PartialFile> {
     await mkdir(dirname(target), { recursive: true });
     for (const file of leftoversOf(target)) await rename(file, leftover(target)).catch(ignoreMissing);
     const path = temporaryPath(target);
     await rename(leftover(target), path).catch(ignoreMissing);
     const file = await open(path, 'a+', 0o644);
-    const partial = new PartialFile(target, path, file, maximumBytes);
+    const partial = new PartialFile(target, path, file, maximumBytes, newHash);
     try {
       const { size } = await file.stat();
-      if (size >= maximumBytes) await file.truncate(0);
+      if (size > maximumBytes) await file.truncate(0);
       else if (size > 0) await partial.#hashExisting();
       return partial;
     } catch (error) {
@@ -51,11 +57,11 @@ export class PartialFile implements AsyncDisposable {
   /** Begins anew, e.g. for a source that cannot start in the middle. */
   async clear(): Promise<void> {
     await this.file.truncate(0);
-    this.#hash = createHash('sha256');
+    this.#hash = this.newHash();
     this.#bytes = 0;
   }
 
-  /** The SHA-256 of all bytes so far, in hexadecimal. */
+  /** The hash of all bytes so far, in hexadecimal. */
   digest(): string {
     return this.#hash.copy().digest('hex');
   }

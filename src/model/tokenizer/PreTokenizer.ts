@@ -1,4 +1,5 @@
 import { toByteLevel } from './byteLevel.js';
+import { ChainCost } from './ChainCost.js';
 import { compilePattern, type Pattern } from './compilePattern.js';
 import { describeValue } from '../files/describeValue.js';
 import type { Fields, JsonObject } from '../files/Fields.js';
@@ -15,8 +16,8 @@ export interface PreTokenizer {
   split(text: string, first: boolean): readonly string[];
   /** Pieces have yet to be written in GPT-2's alphabet: left to the model, so that a cached piece need not be. */
   readonly byteLevelLast: boolean;
-  /** False if a file's own regular expression is part of it. */
-  readonly linear: boolean;
+  /** With the alphabet's, where that is left to the model. */
+  readonly cost: ChainCost;
 }
 
 const BYTE_LEVEL: Step = (piece) => [toByteLevel(piece)];
@@ -26,6 +27,8 @@ const WORDS_AND_SIGNS = '[\\w\u200c\u200d]+|[^\\w\u200c\u200d\\s]+';
 
 const KNOWN = 'one of Sequence, ByteLevel, Split, Digits, Punctuation, Metaspace, Whitespace, WhitespaceSplit, BertPreTokenizer, CharDelimiterSplit';
 const BEHAVIORS: readonly SplitBehavior[] = ['Removed', 'Isolated', 'MergedWithPrevious', 'MergedWithNext', 'Contiguous'];
+/** A unit of UTF-16 has up to three bytes of UTF-8, each of them a character of GPT-2's alphabet. */
+const MOST_BYTES = 3;
 /** Each writes a byte as a character of up to two bytes, so many of them would make a text longer and longer. Real files have one. */
 const MOST_BYTE_LEVELS = 2;
 /** The sum of pieces is worth taking only where there are many. */
@@ -34,11 +37,12 @@ const MANY_PIECES = 65_536;
 /** Builds tokenizer.json's `pre_tokenizer`; null leaves the text in one piece. */
 export function createPreTokenizer(guard: Guard, value: unknown): PreTokenizer {
   const steps: Step[] = [];
-  const linear = collect(guard, 'pre_tokenizer', value, steps);
+  const cost = new ChainCost();
+  collect(guard, 'pre_tokenizer', value, steps, cost);
   const byteLevelLast = steps.at(-1) === BYTE_LEVEL;
   if (byteLevelLast) steps.pop();
   return {
-    linear,
+    cost,
     byteLevelLast,
     split: (text, first) => {
       let pieces: readonly string[] = [text];
@@ -63,8 +67,8 @@ function sizeOf(pieces: readonly string[]): number {
   return pieces.reduce((sum, piece) => sum + piece.length, 0);
 }
 
-function collect(guard: Guard, field: string, value: unknown, steps: Step[], depth = 0): boolean {
-  if (value === null || value === undefined) return true;
+function collect(guard: Guard, field: string, value: unknown, steps: Step[], cost: ChainCost, depth = 0): void {
+  if (value === null || value === undefined) return;
   const { fields } = guard;
   const config = fields.object(field, value);
   fields.checkStep(field, steps.length, depth);
@@ -73,69 +77,73 @@ function collect(guard: Guard, field: string, value: unknown, steps: Step[], dep
       guard.field = pattern.field;
       return split(piece, pattern.regex, how, invert);
     });
+    cost.step(pattern.shortest === 0 ? Infinity : 1);
   };
-  const regex = (source: string): Pattern => compilePattern(fields, field, { Regex: source });
+  /** One of ours: linear, and no match is empty. */
+  const regex = (source: string): Pattern => ({ ...compilePattern(fields, field, { Regex: source }), shortest: 1 });
   switch (config.type) {
-    case 'Sequence': {
-      let linear = true;
+    case 'Sequence':
       fields.array(`${field}.pretokenizers`, config.pretokenizers).forEach((item, i) => {
-        linear = collect(guard, `${field}.pretokenizers[${i}]`, item, steps, depth + 1) && linear;
+        collect(guard, `${field}.pretokenizers[${i}]`, item, steps, cost, depth + 1);
       });
-      return linear;
-    }
+      return;
     case 'ByteLevel':
       if (fields.flag(`${field}.add_prefix_space`, config.add_prefix_space, true)) {
         steps.push((piece) => [piece.startsWith(' ') ? piece : ` ${piece}`]);
+        cost.step(2);
       }
       if (fields.flag(`${field}.use_regex`, config.use_regex, true)) cut(regex(GPT2), 'Isolated');
       if (steps.filter((step) => step === BYTE_LEVEL).length >= MOST_BYTE_LEVELS) fields.refuse(field, 'ByteLevel once more', `at most ${MOST_BYTE_LEVELS} times`);
       steps.push(BYTE_LEVEL);
-      return true;
+      cost.step(MOST_BYTES);
+      return;
     case 'Split': {
       const pattern = compilePattern(fields, `${field}.pattern`, config.pattern);
       cut(pattern, behavior(fields, field, config.behavior), fields.flag(`${field}.invert`, config.invert, false));
-      return pattern.linear;
+      return;
     }
     case 'Digits':
       cut(regex(String.raw`\p{N}`), fields.flag(`${field}.individual_digits`, config.individual_digits, false) ? 'Isolated' : 'Contiguous');
-      return true;
+      return;
     case 'Punctuation':
       cut(PUNCTUATION, behavior(fields, field, config.behavior ?? 'Isolated'));
-      return true;
+      return;
     case 'Metaspace':
-      metaspace(fields, field, config, steps);
-      return true;
+      metaspace(fields, field, config, steps, cost);
+      return;
     case 'Whitespace':
       cut(regex(WORDS_AND_SIGNS), 'Removed', true);
-      return true;
+      return;
     case 'WhitespaceSplit':
       cut(regex(String.raw`\s`), 'Removed');
-      return true;
+      return;
     case 'BertPreTokenizer':
       cut(regex(String.raw`\s`), 'Removed');
       cut(PUNCTUATION, 'Isolated');
-      return true;
+      return;
     case 'CharDelimiterSplit':
       cut(compilePattern(fields, `${field}.delimiter`, { String: config.delimiter }), 'Removed');
-      return true;
+      return;
     default:
-      return fields.refuse(`${field}.type`, describeValue(config.type), KNOWN);
+      fields.refuse(`${field}.type`, describeValue(config.type), KNOWN);
   }
 }
 
 /** Unicode's punctuation and ASCII's: the symbols `$+<=>^\`|~` are punctuation only to the latter. */
-const PUNCTUATION: Pattern = { field: 'pre_tokenizer', regex: /[\p{P}!-/:-@[-`{-~]/gu, linear: true };
+const PUNCTUATION: Pattern = { field: 'pre_tokenizer', regex: /[\p{P}!-/:-@[-`{-~]/gu, shortest: 1 };
 
-function metaspace(fields: Fields, field: string, config: JsonObject, steps: Step[]): void {
+function metaspace(fields: Fields, field: string, config: JsonObject, steps: Step[], cost: ChainCost): void {
   const replacement = metaspaceCharacter(fields, field, config);
   const scheme = prependScheme(fields, field, config);
   steps.push((piece, first) => {
     const text = piece.replaceAll(' ', replacement);
     return [(scheme === 'always' || (scheme === 'first' && first)) && !text.startsWith(replacement) ? replacement + text : text];
   });
+  cost.step(1 + replacement.length);
   if (fields.flag(`${field}.split`, config.split, true)) {
     const { regex } = compilePattern(fields, `${field}.replacement`, { String: replacement });
     steps.push((piece) => split(piece, regex, 'MergedWithNext', false));
+    cost.step();
   }
 }
 

@@ -6,6 +6,12 @@ import { TOKENIZER_LIMITS } from '../files/limits.js';
 /** The names under which tokenizer_config.json declares special tokens. */
 const SPECIAL_NAMES = ['bos_token', 'eos_token', 'unk_token', 'sep_token', 'pad_token', 'cls_token', 'mask_token'] as const;
 
+/** What tokenizer_config.json says, and the fields to name its faults by. */
+export interface TokenizerSettings {
+  readonly fields: Fields;
+  readonly config: JsonObject;
+}
+
 /** Reads one entry of `added_tokens`, or of tokenizer_config.json's `added_tokens_decoder`. */
 function readAddedToken(fields: Fields, field: string, value: unknown, id: unknown): AddedToken {
   const entry = fields.object(field, value);
@@ -22,20 +28,22 @@ function readAddedToken(fields: Fields, field: string, value: unknown, id: unkno
 }
 
 /** The text of a special token in tokenizer_config.json: plain, or an object with `content`. */
-export function specialContent(fields: Fields, config: JsonObject, name: string): string | undefined {
+export function specialContent({ fields, config }: TokenizerSettings, name: string): string | undefined {
   const value = config[name];
   if (value === undefined || value === null) return undefined;
-  const field = `tokenizer_config.json ${name}`;
-  if (typeof value === 'string') return fields.tokenText(field, value);
-  return fields.tokenText(`${field}.content`, fields.object(field, value).content);
+  if (typeof value === 'string') return fields.tokenText(name, value);
+  return fields.tokenText(`${name}.content`, fields.object(name, value).content);
 }
 
 /**
  * All added tokens: those of tokenizer.json, as tokenizer_config.json overrides them, and the special tokens that only the latter
  * names. An id that the vocabulary gives to the same text goes before the list's own, as in the reference.
  */
-export function readAddedTokens(fields: Fields, list: unknown, config: JsonObject, vocabulary: ReadonlyMap<string, number>): AddedToken[] {
+export function readAddedTokens(fields: Fields, list: unknown, settings: TokenizerSettings, vocabulary: ReadonlyMap<string, number>): AddedToken[] {
+  const { config } = settings;
   const byContent = new Map<string, AddedToken>();
+  /** Texts that stand in tokenizer.json. */
+  const listed = new Set<string>();
   const add = (token: AddedToken): void => {
     if (token.content === '') return;
     byContent.set(token.content, { ...token, id: vocabulary.get(token.content) ?? token.id });
@@ -43,17 +51,21 @@ export function readAddedTokens(fields: Fields, list: unknown, config: JsonObjec
   if (list !== undefined && list !== null) {
     fields.array('added_tokens', list).forEach((item, i) => {
       const field = `added_tokens[${i}]`;
-      add(readAddedToken(fields, field, item, fields.object(field, item).id));
+      const token = readAddedToken(fields, field, item, fields.object(field, item).id);
+      listed.add(token.content);
+      add(token);
     });
+    checkAddedTokens(fields, [...byContent.values()]);
   }
   if (config.added_tokens_decoder !== undefined && config.added_tokens_decoder !== null) {
-    for (const [key, item] of Object.entries(fields.object('tokenizer_config.json added_tokens_decoder', config.added_tokens_decoder))) {
-      const id = /^\d{1,7}$/.test(key) ? Number(key) : fields.refuse('tokenizer_config.json added_tokens_decoder', describeValue(key), `an id up to ${TOKENIZER_LIMITS.tokenId}`);
-      add(readAddedToken(fields, `tokenizer_config.json added_tokens_decoder.${key}`, item, id));
+    const entries = settings.fields.object('added_tokens_decoder', config.added_tokens_decoder);
+    for (const [key, item] of Object.entries(entries)) {
+      const id = /^\d{1,7}$/.test(key) ? Number(key) : settings.fields.refuse('added_tokens_decoder', describeValue(key), `an id up to ${TOKENIZER_LIMITS.tokenId}`);
+      add(readAddedToken(settings.fields, `added_tokens_decoder.${key}`, item, id));
     }
   }
   const special: string[] = [];
-  for (const name of SPECIAL_NAMES) special.push(specialContent(fields, config, name) ?? '');
+  for (const name of SPECIAL_NAMES) special.push(specialContent(settings, name) ?? '');
   for (const name of ['additional_special_tokens', 'extra_special_tokens']) {
     if (Array.isArray(config[name])) for (const item of config[name] as unknown[]) if (typeof item === 'string') special.push(item);
   }
@@ -66,15 +78,18 @@ export function readAddedTokens(fields: Fields, list: unknown, config: JsonObjec
   const owner = new Map<number, string>();
   for (const { id, content } of byContent.values()) {
     const other = owner.get(id);
-    if (other !== undefined) fields.refuse('added_tokens', `id ${id} for both ${describeValue(other)} and ${describeValue(content)}`, 'one text an id');
+    if (other !== undefined) {
+      const [at, field] = listed.has(content) ? [fields, 'added_tokens'] : [settings.fields, 'added_tokens_decoder'];
+      at.refuse(field, `id ${id} for both ${describeValue(other)} and ${describeValue(content)}`, 'one text an id');
+    }
     owner.set(id, content);
   }
-  return checkAddedTokens(fields, [...byContent.values()]);
+  return checkAddedTokens(settings.fields, [...byContent.values()], 'added_tokens_decoder');
 }
 
 /** The automaton that finds them takes memory for each unit of theirs. */
-export function checkAddedTokens(fields: Fields, tokens: AddedToken[]): AddedToken[] {
+export function checkAddedTokens(fields: Fields, tokens: AddedToken[], field = 'added_tokens'): AddedToken[] {
   const units = tokens.reduce((sum, { content }) => sum + content.length, 0);
-  fields.atMost('added_tokens', units, TOKENIZER_LIMITS.addedTokenUnits, 'UTF-16 units in all');
+  fields.atMost(field, units, TOKENIZER_LIMITS.addedTokenUnits, 'UTF-16 units in all');
   return tokens;
 }

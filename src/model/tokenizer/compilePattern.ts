@@ -10,8 +10,13 @@ export interface Pattern {
   readonly field: string;
   /** With the flags `gu`; use it through a call that sets or ignores `lastIndex`. */
   readonly regex: RegExp;
-  /** False for regular expressions that may take exponential time: run them under the guard, and name the field to it. */
-  readonly linear: boolean;
+  /** Units of the shortest match. 0 for regular expressions of which nothing is known, which may take exponential time: run them under the guard, and name the field to it. */
+  readonly shortest: number;
+}
+
+/** Units that a replacement makes of one, at most; Infinity where nothing is known. */
+export function replacementGrowth({ shortest }: Pattern, content: string): number {
+  return shortest === 0 ? Infinity : content.length / shortest;
 }
 
 /** @param value `{String}` or `{Regex}`, as tokenizer.json has it */
@@ -21,7 +26,7 @@ export function compilePattern(fields: Fields, field: string, value: unknown): P
   if (typeof literal === 'string') {
     if (literal === '') fields.refuse(field, 'an empty string', 'a pattern that matches something');
     checkLength(fields, field, literal);
-    return { field, regex: new RegExp(literal.replace(/[\\^$.*+?()[\]{}|/-]/g, (c) => `\\u{${(c.codePointAt(0) ?? 0).toString(16)}}`), 'gu'), linear: true };
+    return { field, regex: new RegExp(literal.replace(/[\\^$.*+?()[\]{}|/-]/g, (c) => `\\u{${(c.codePointAt(0) ?? 0).toString(16)}}`), 'gu'), shortest: literal.length };
   }
   const source = pattern.Regex;
   if (typeof source !== 'string') fields.refuse(field, describeValue(source ?? literal), 'a text under String or Regex');
@@ -35,7 +40,7 @@ export function compilePattern(fields: Fields, field: string, value: unknown): P
     fields.refuse(field, describeValue(source), 'a regular expression that JavaScript can run', error);
   }
   if (regex === null) fields.refuse(field, describeValue(source), 'a regular expression');
-  return { field, regex, linear: LINEAR_PATTERNS.has(source) };
+  return { field, regex, shortest: LINEAR_PATTERNS.has(source) ? 1 : 0 };
 }
 
 function checkLength(fields: Fields, field: string, pattern: string): void {

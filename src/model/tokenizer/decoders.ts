@@ -1,5 +1,6 @@
 import { fromByteLevel } from './byteLevel.js';
-import { compilePattern } from './compilePattern.js';
+import { ChainCost } from './ChainCost.js';
+import { compilePattern, replacementGrowth } from './compilePattern.js';
 import { describeValue } from '../files/describeValue.js';
 import type { Fields } from '../files/Fields.js';
 import { replaceMatches } from './growth.js';
@@ -26,24 +27,30 @@ const KNOWN = 'one of Sequence, ByteLevel, Metaspace, Replace, ByteFallback, Fus
 export interface Decoder {
   /** The stages of a new stream. */
   readonly stages: () => DecodeStage[];
-  /** False if a file's own regular expression is part of it. */
-  readonly linear: boolean;
+  readonly cost: ChainCost;
 }
 
 /** Reads tokenizer.json's `decoder`. */
 export function createDecoder(guard: Guard, value: unknown): Decoder {
+  const cost = new ChainCost();
   // Without a decoder the tokens are joined by blanks.
-  if (value === null || value === undefined) return { stages: () => [separated()], linear: true };
+  if (value === null || value === undefined) {
+    cost.step(2);
+    return { stages: () => [separated()], cost };
+  }
   const factories: (() => DecodeStage)[] = [];
-  const state = { fused: false, linear: true };
-  collect(guard, 'decoder', value, factories, state);
-  return { stages: () => factories.map((create) => create()), linear: state.linear };
+  collect(guard, 'decoder', value, factories, { fused: false, cost });
+  return { stages: () => factories.map((create) => create()), cost };
 }
 
-function collect(guard: Guard, field: string, value: unknown, out: (() => DecodeStage)[], state: { fused: boolean; linear: boolean }, depth = 0): void {
+function collect(guard: Guard, field: string, value: unknown, out: (() => DecodeStage)[], state: { fused: boolean; readonly cost: ChainCost }, depth = 0): void {
   const { fields } = guard;
   const config = fields.object(field, value);
   fields.checkStep(field, out.length, depth);
+  const add = (create: () => DecodeStage, growth = 1): void => {
+    out.push(create);
+    state.cost.step(growth);
+  };
   switch (config.type) {
     case 'Sequence':
       fields.array(`${field}.decoders`, config.decoders).forEach((item, i) => {
@@ -51,10 +58,10 @@ function collect(guard: Guard, field: string, value: unknown, out: (() => Decode
       });
       return;
     case 'ByteLevel':
-      out.push(byteLevel);
+      add(byteLevel);
       return;
     case 'ByteFallback':
-      out.push(byteFallback);
+      add(byteFallback);
       return;
     case 'Fuse':
       state.fused = true;
@@ -62,27 +69,26 @@ function collect(guard: Guard, field: string, value: unknown, out: (() => Decode
     case 'Metaspace': {
       const replacement = metaspaceCharacter(fields, field, config);
       const drop = prependScheme(fields, field, config) !== 'never';
-      out.push(() => metaspace(replacement, drop));
+      add(() => metaspace(replacement, drop));
       return;
     }
     case 'Replace': {
       const pattern = compilePattern(fields, `${field}.pattern`, config.pattern);
       const content = fields.replacement(`${field}.content`, config.content);
-      state.linear &&= pattern.linear;
       const replace = (text: string): string => {
         guard.field = pattern.field;
         return replaceMatches(text, pattern, content);
       };
-      out.push(state.fused ? () => whole(replace) : () => each(replace));
+      add(state.fused ? () => whole(replace) : () => each(replace), replacementGrowth(pattern, content));
       return;
     }
     case 'Strip': {
       const character = fields.replacement(`${field}.content`, config.content);
       const start = count(fields, `${field}.start`, config.start);
       const stop = count(fields, `${field}.stop`, config.stop);
-      if (!state.fused) out.push(() => each((text) => strip(text, character, start, stop)));
-      else if (stop > 0) out.push(() => whole((text) => strip(text, character, start, stop)));
-      else out.push(() => stripStart(character, start));
+      if (!state.fused) add(() => each((text) => strip(text, character, start, stop)));
+      else if (stop > 0) add(() => whole((text) => strip(text, character, start, stop)));
+      else add(() => stripStart(character, start));
       return;
     }
     default:

@@ -1,5 +1,6 @@
+import { dirname, join } from 'node:path';
 import type { TokenizerSource } from '../ModelSource.js';
-import { readAddedTokens, specialContent } from './addedTokenList.js';
+import { readAddedTokens, specialContent, type TokenizerSettings } from './addedTokenList.js';
 import { BpeModel } from './BpeModel.js';
 import { toByteLevel } from './byteLevel.js';
 import { CachedModel } from './CachedModel.js';
@@ -23,16 +24,16 @@ import { WordLevelModel } from './WordLevelModel.js';
 export function fromTokenizerJson(source: Extract<TokenizerSource, { kind: 'tokenizer.json' }>): TokenizerParts {
   const fields = new Fields(source.file);
   const guard = new Guard(fields);
-  const root = fields.object('tokenizer.json', source.tokenizer);
-  const config = fields.object('tokenizer_config.json', source.config);
+  const root = fields.object('file', source.tokenizer);
+  const settings = readSettings(source);
   const normalizer = createNormalizer(guard, root.normalizer);
   const preTokenizer = createPreTokenizer(guard, root.pre_tokenizer);
   const { vocabulary, tokens, model } = readModel(fields, fields.object('model', root.model), preTokenizer);
-  const addedTokens = readAddedTokens(fields, root.added_tokens, config, vocabulary);
+  const addedTokens = readAddedTokens(fields, root.added_tokens, settings, vocabulary);
   const all = new Map(vocabulary);
   for (const { content, id } of addedTokens) all.set(content, id);
-  const around = surroundings(fields, root.post_processor, config, all);
-  const endTokens = source.endTokens.length > 0 ? source.endTokens : [idOf(fields, config, 'eos_token', all)].filter((id) => id !== undefined);
+  const around = surroundings(fields, root.post_processor, settings, all);
+  const endTokens = source.endTokens.length > 0 ? source.endTokens : [idOf(settings, 'eos_token', all)].filter((id) => id !== undefined);
   return {
     guard,
     tokens,
@@ -44,21 +45,28 @@ export function fromTokenizerJson(source: Extract<TokenizerSource, { kind: 'toke
     ...around,
     beginToken: around.prefix[0],
     endTokens: endTokens.map((id) => fields.tokenId('eos_token_id', id)),
-    chatTemplate: chatTemplate(guard, config, source.chatTemplate),
+    chatTemplate: chatTemplate(guard, settings, source.chatTemplate),
   };
 }
 
-function idOf(fields: Fields, config: JsonObject, name: string, ids: ReadonlyMap<string, number>): number | undefined {
-  const content = specialContent(fields, config, name);
+/** tokenizer_config.json lies beside tokenizer.json; its faults are its own. */
+function readSettings({ file, config }: Extract<TokenizerSource, { kind: 'tokenizer.json' }>): TokenizerSettings {
+  const fields = new Fields(join(dirname(file), 'tokenizer_config.json'));
+  return { fields, config: fields.object('file', config) };
+}
+
+function idOf(settings: TokenizerSettings, name: string, ids: ReadonlyMap<string, number>): number | undefined {
+  const content = specialContent(settings, name);
   return content === undefined ? undefined : ids.get(content);
 }
 
 /** tokenizer_config.json's add_bos_token and add_eos_token, where it says them, replace the post-processor, as in transformers. */
-function surroundings(fields: Fields, postProcessor: unknown, config: JsonObject, ids: ReadonlyMap<string, number>): Surroundings {
+function surroundings(fields: Fields, postProcessor: unknown, settings: TokenizerSettings, ids: ReadonlyMap<string, number>): Surroundings {
+  const { config } = settings;
   const declared = readPostProcessor(fields, postProcessor);
   if (typeof config.add_bos_token !== 'boolean' && typeof config.add_eos_token !== 'boolean') return declared;
   const pick = (flag: unknown, name: string): number[] => {
-    const id = flag === true ? idOf(fields, config, name, ids) : undefined;
+    const id = flag === true ? idOf(settings, name, ids) : undefined;
     return id === undefined ? [] : [id];
   };
   return { prefix: pick(config.add_bos_token, 'bos_token'), suffix: pick(config.add_eos_token, 'eos_token') };
@@ -135,8 +143,8 @@ export function withAlphabet(model: TokenModel, preTokenizer: PreTokenizer): Tok
 }
 
 /** The template of chat_template.jinja, else of tokenizer_config.json: text, or a list of named ones of which `default` is taken. */
-function chatTemplate(guard: Guard, config: JsonObject, file: string | undefined): ChatTemplate | undefined {
-  const { fields } = guard;
+function chatTemplate(guard: Guard, settings: TokenizerSettings, file: string | undefined): ChatTemplate | undefined {
+  const { fields, config } = settings;
   let source: unknown = file ?? config.chat_template;
   if (Array.isArray(source)) {
     const named = source.map((item, i) => fields.object(`chat_template[${i}]`, item));
@@ -145,7 +153,7 @@ function chatTemplate(guard: Guard, config: JsonObject, file: string | undefined
   if (source === undefined || source === null) return undefined;
   const variables: Record<string, string> = {};
   for (const name of ['bos_token', 'eos_token', 'unk_token', 'pad_token']) {
-    const content = specialContent(fields, config, name);
+    const content = specialContent(settings, name);
     if (content !== undefined) variables[name] = content;
   }
   return new ChatTemplate(fields.string('chat_template', source), variables, guard);

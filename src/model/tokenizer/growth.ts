@@ -5,6 +5,9 @@ import { LimitError } from './LimitError.js';
 /** What may come of a text so small need not be counted first. */
 const SMALL = 2 ** 18;
 
+/** So many pieces at a time become one string. */
+const PIECES = 8192;
+
 /** The most units that a step may make of a text of `units`. */
 export function mostGrown(units: number): number {
   return Math.min(ROW_LIMITS.growth * (units + 64), 4 * units + ROW_LIMITS.growthUnits);
@@ -21,15 +24,25 @@ export function replaceMatches(text: string, { regex, field }: Pattern, content:
   // Even a pattern that matches nothing, everywhere.
   if (text.length + (text.length + 1) * content.length <= SMALL) return text.replace(regex, () => content);
   const most = mostGrown(text.length);
-  let result = '';
+  // A string to which small ones are added is a tree of them, of some 30 bytes each: so they are joined, block by block.
+  const blocks: string[] = [];
+  let pieces: string[] = [];
+  let made = 0;
   let at = 0;
   regex.lastIndex = 0;
   for (let match = regex.exec(text); match !== null; match = regex.exec(text)) {
     const end = match.index + match[0].length;
     if (end === match.index) regex.lastIndex += (text.codePointAt(end) ?? 0) > 0xffff ? 2 : 1;
-    result += text.slice(at, match.index) + content;
-    if (result.length > most) checkGrowth(field, text.length, result.length + text.length - end);
+    made += match.index - at + content.length;
+    if (made > most) checkGrowth(field, text.length, made + text.length - end);
+    pieces.push(text.slice(at, match.index), content);
+    if (pieces.length >= PIECES) {
+      blocks.push(pieces.join(''));
+      pieces = [];
+    }
     at = end;
   }
-  return result + text.slice(at);
+  if (blocks.length + pieces.length === 0) return text;
+  blocks.push(...pieces, text.slice(at));
+  return blocks.join('');
 }

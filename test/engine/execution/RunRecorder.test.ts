@@ -39,9 +39,9 @@ describe('RunRecorder', () => {
     usedBytes = 7;
     recorder.completed(done({}, 3, 4));
     const args = { pass: 2, layer: 3, slot: 0, part: 'project', rows: [[0, 0, 3], [1, 7, 1]], bytes: 0, from: undefined, to: undefined };
-    expect(events.filter(({ ph }) => ph === 'X')[0]).toEqual({ name: 'compute', ph: 'X', ts: 1e6, dur: 5e5, pid: 1, tid: 1, args });
+    expect(events.filter(({ ph }) => ph === 'X')[0]).toEqual({ name: 'compute L3 project', ph: 'X', ts: 1e6, dur: 5e5, pid: 1, tid: 1, args });
     expect(events.filter(({ ph }) => ph === 'C').map((event) => event.args)).toEqual([{ used: 1 }, { used: 7 }]);
-    expect(events.filter(({ ph }) => ph === 'M').map((event) => event.args.name)).toContain('cpu-compute');
+    expect(events.filter(({ ph }) => ph === 'M').map((event) => event.args.name)).toEqual(['spillway', 'cpu-compute']);
   });
 
   test('what is computed for rows to come counts against those that share it, and is nobody\'s debt', () => {
@@ -78,8 +78,8 @@ describe('RunRecorder', () => {
       throw new Error(name);
     };
     const recorder = new RunRecorder({ model: 'm', policy: {}, loadSeconds: 0, memory: () => ({}), onTrace: fails('trace'), onProgress: fails('progress'), onStats: fails('stats') });
-    expect(recorder.failure).toEqual({ error: new Error('trace') });
     recorder.completed(done({}, 1, 5));
+    expect(recorder.failure).toEqual({ error: new Error('trace') });
     recorder.rows(3);
     recorder.end();
     expect(recorder.failure).toEqual({ error: new Error('trace') });

@@ -21,6 +21,27 @@ function answer(letters: string, options: { stop?: string[]; maxNewTokens?: numb
 }
 
 describe('ActiveRow', () => {
+  test('a row that takes too long ends as an error with its next token, unless that is its last; the time runs from its admission', () => {
+    const take = (admit: boolean, letters: string): RowResult | undefined => {
+      const tokenizer = letterTokenizer();
+      const prepared = prepareRow({ prompt: 'q', maxNewTokens: 2 }, {}, tokenizer, { contextTokens: 100, vocabularySize: 27 });
+      const failed: boolean[] = [];
+      const row = new ActiveRow({ id: 'x', index: 0, sequence: 0 }, prepared, tokenizer, { ignoreEos: false, logprobs: undefined, timeout: 0.002 }, { token: () => undefined, row: (error) => failed.push(error) });
+      if (admit) row.begin();
+      for (const until = performance.now() + 5; performance.now() < until; );
+      for (const letter of letters) {
+        const token = letter.charCodeAt(0) - 97;
+        const done = row.accept({ sampled: new Map([[8, { token, logprob: 0, top: [] }]]), scored: new Map() }, 8);
+        if (done === undefined) continue;
+        expect(failed).toEqual([done.result.error !== undefined]);
+        return done.result;
+      }
+      return undefined;
+    };
+    expect(take(true, 'ab')).toMatchObject({ text: '', finishReason: 'error', error: { code: 'timeout', message: 'the row has taken more than 0.002 seconds, and has 1 of at most 2 tokens' } });
+    expect(take(false, 'ab')).toMatchObject({ text: 'ab', finishReason: 'length' });
+  });
+
   test('ends at the end token, which is no part of the result', () => {
     expect(answer('abc.').result).toEqual({
       id: 'x', index: 3, text: 'abc', tokens: [0, 1, 2], finishReason: 'stop', usage: { promptTokens: 1, completionTokens: 3 }, row: { label: 1 },

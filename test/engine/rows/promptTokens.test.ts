@@ -7,10 +7,11 @@ import { letterTokenizer } from '../../support/wordTokenizer.js';
 const LIMITS = { contextTokens: 1000, vocabularySize: 27 };
 
 /** What the tokenizer is given for a row: a text, or a conversation and what goes with it. */
-function given(row: Row, options: PromptOptions = {}): unknown {
+function given(row: Row, options: PromptOptions = {}, hasChatTemplate = true): unknown {
   let seen: unknown;
   const tokenizer: Tokenizer = {
     ...letterTokenizer(),
+    hasChatTemplate,
     encode: (text) => ((seen = text), [1]),
     encodeChat: (messages: readonly ChatMessage[], input: TemplateInput = {}) => ((seen = { messages, ...input }), [1]),
   };
@@ -30,6 +31,22 @@ describe('promptTokens', () => {
     const own = { role: 'developer', content: 'own' };
     expect(given({ messages: [own, user] }, { system: 's' })).toMatchObject({ messages: [own, user] });
     expect(promptTokens({ tokens: [3] }, { system: 's' }, letterTokenizer(), LIMITS)).toEqual([3]);
+  });
+
+  test('a row says itself whether its text is a message; what it leaves open the run says, then a system message, then the model', () => {
+    const conversation = { messages: [user] };
+    const [line, plain, raw, message] = [{ chat: 'auto' }, {}, { chat: false }, { chat: true }] as const;
+    for (const prompt of [{ prompt: 'q' }, { fields: { a: 'q' } }]) {
+      const run = 'fields' in prompt ? { promptTemplate: '{{a}}' } : {};
+      for (const own of [plain, raw]) expect(given({ ...prompt, ...own }, run)).toBe('q');
+      for (const own of [line, message]) expect(given({ ...prompt, ...own }, run)).toMatchObject(conversation);
+      expect(given({ ...prompt, ...line }, run, false)).toBe('q');
+      expect(given({ ...prompt, ...line }, { ...run, system: 's' }, false)).toMatchObject({ messages: [system, user] });
+      for (const own of [line, plain]) expect(given({ ...prompt, ...own }, { ...run, system: 's', chat: false })).toBe('q');
+      expect(given({ ...prompt, ...raw }, { ...run, system: 's', chat: true })).toBe('q');
+      expect(given({ ...prompt, ...message }, { ...run, system: 's', chat: false })).toMatchObject({ messages: [system, user] });
+      expect(() => given({ ...prompt, chat: 'no' as never }, run)).toThrow(/chat: found "no", expected true, false or auto/);
+    }
   });
 
   test('a template takes the place of whatever prompt a row has', () => {

@@ -12,10 +12,19 @@ function anyPattern(random: Random): Json {
   return random.chance(0.7) ? { Regex: pattern(random) } : { String: word(random) };
 }
 
+/** Many equal literal steps, each of them harmless: what they cost is what they cost together. */
+function equalSteps(random: Random): JsonObject[] {
+  const replace = (content: string): JsonObject => ({ type: 'Replace', pattern: { String: random.pick(['a', 'b', ' ', 'e', 'Ġ', '▁']) }, content });
+  const step = replace(random.pick(['a', 'aa', 'aaaa', 'a'.repeat(64), word(random), '']));
+  return [...random.list(0, 1, () => replace('a'.repeat(64))), ...Array.from({ length: random.pick([8, 12, 20, 62]) }, () => step), ...random.list(0, 1, () => replace(''))];
+}
+
 /** A program of one step or, now and then, of several. */
 function program(random: Random, list: string, step: () => Json, depth = 0): Json {
   if (depth > 2 || random.chance(0.6)) return step();
-  return { type: 'Sequence', [list]: random.list(0, random.chance(0.05) ? 80 : 4, () => program(random, list, step, depth + 1)) };
+  const many = random.chance(0.12);
+  if (many && list !== 'pretokenizers' && list !== 'processors' && random.chance(0.6)) return { type: 'Sequence', [list]: equalSteps(random) };
+  return { type: 'Sequence', [list]: random.list(0, many ? 80 : 4, () => program(random, list, step, depth + 1)) };
 }
 
 function normalizer(random: Random): Json {

@@ -99,8 +99,8 @@ describe('what is no table', () => {
   });
 
   test.each<[string, string | Uint8Array, object, string]>([
-    ['no prompt', 'a,b\n1,2\n', {}, 'found the columns "a", "b", expected one called prompt, messages or tokens; --columns prompt=COLUMN says which one it is'],
-    ['a column that is not there', 'a,b\n1,2\n', { columns: { prompt: 'c' } }, 'found no column "c", which --columns names, expected one of "a", "b"'],
+    ['no prompt', 'a,b\n1,2\n', {}, 'found the columns "a", "b", expected one called prompt, messages or tokens; `columns prompt=COLUMN` says which one it is'],
+    ['a column that is not there', 'a,b\n1,2\n', { columns: { prompt: 'c' } }, 'found no column "c", which `columns` names, expected one of "a", "b"'],
     ['two columns of one name', 'prompt,a,a\n', {}, 'found two columns "a", expected each name once'],
     ['nothing', '', {}, 'found no header, expected a first line with the names of the columns'],
     ['a quote that does not end', 'prompt\n"abc\ndef\n', {}, 'cannot be read as CSV: Quote Not Closed'],
@@ -113,9 +113,11 @@ describe('what is no table', () => {
   });
 
   test('a result column that the input has already is refused with the remedy', async () => {
-    const error = await failureOf(job('taken.csv', 'prompt,text\na,b\n', 'out.csv'));
+    const engine = new StubEngine();
+    const error = await failureOf(job('taken.csv', 'prompt,text\na,b\n', 'out.csv', { engine }));
+    expect(engine.admitted).toEqual([]);
     expect(error).toBeInstanceOf(UsageError);
-    expect(error.message).toContain('found two columns "text", expected each name once; --result-columns text=NAME gives the results another');
+    expect(error.message).toContain('found two columns "text", expected each name once; `resultColumns` (text=NAME) gives the results another');
   });
 
   test('a cut-off gzip file', async () => {
@@ -133,7 +135,7 @@ test('results are in the journal until the output is written, and a run goes on 
   writeFileSync(input, 'prompt,k\n' + Array.from({ length: 20 }, (_, at) => `p${at},${at}\n`).join(''));
   await failureOf(runJob({ engine: new StubEngine({ failAt: 11 }), input, output }));
   expect(existsSync(output)).toBe(false);
-  expect((await failureOf(runJob({ engine: new StubEngine(), input, output }))).message).toContain('resume-out.csv.rows.jsonl exists; --resume goes on with it');
+  expect((await failureOf(runJob({ engine: new StubEngine(), input, output }))).message).toContain('resume-out.csv.rows.jsonl exists; `resume` goes on with it');
   const journal = `${output}.rows.jsonl`;
   // A torn last line.
   writeFileSync(journal, readFileSync(journal, 'utf8') + '{"id":99,"ind');

@@ -18,7 +18,7 @@ export const lmOffloadModel: CostModel = {
 function symbols(setting: BlockSetting): LmSymbols {
   const { hardware } = setting;
   if (hardware.lmOffload === undefined) {
-    throw new UsageError(`hardware ${JSON.stringify(hardware.name)} has no features for LM-Offload's cost model: take the built-in lm-offload-a100, or another --cost-model`);
+    throw new UsageError(`hardware ${JSON.stringify(hardware.name)} has no features for LM-Offload's cost model: take the built-in lm-offload-a100, or another \`costModel\``);
   }
   return lmSymbols(setting, hardware.lmOffload);
 }

@@ -1,0 +1,55 @@
+import { checkMembers, type Check } from '../arguments/checkMembers.js';
+import { checkBoolean } from '../arguments/checks.js';
+import { found } from '../arguments/found.js';
+import { isIterable } from '../arguments/isIterable.js';
+import { text } from '../arguments/memberChecks.js';
+import { UsageError } from '../errors/UsageError.js';
+import type { RowResult } from '../Row.js';
+import { checkDelimiter, checkResultColumns } from './checkColumns.js';
+import type { FinishedRow } from './formats/RowFormat.js';
+import { jsonl } from './formats/jsonl.js';
+import { checkFormat, chosenFormat, type FormatChoice } from './formats/rowFormats.js';
+
+export interface EncodeResultsOptions {
+  /** Default `jsonl`. */
+  readonly format?: FormatChoice;
+  /** Names of result columns of tables (`text`, `finish_reason`, …) that differ from ours. */
+  readonly resultColumns?: Readonly<Record<string, string>>;
+  /** What parts the values of `csv`. Default `,`. */
+  readonly delimiter?: string;
+  /** Whether tables have a column for the sample, where several were asked for. Default false. */
+  readonly samples?: boolean;
+  /** Whether tables have a column for reasoning that was separated. Default false. */
+  readonly reasoning?: boolean;
+  /** Whether tables have a column for log-probabilities. Default false. */
+  readonly logprobs?: boolean;
+  /** What errors call the output. Default `output`. */
+  readonly name?: string;
+}
+
+const CHECKS: Readonly<Record<keyof EncodeResultsOptions, Check>> = {
+  format: checkFormat, resultColumns: checkResultColumns, delimiter: checkDelimiter, samples: checkBoolean, reasoning: checkBoolean, logprobs: checkBoolean, name: text(),
+};
+
+/**
+ * The bytes of a file of results, in any format, as they come: for `Readable.from`, `ReadableStream.from`, `pipeline`, or RxJS's `from`. A table has the columns that the first
+ * row carries (`row`); Parquet those of its first row group, in memory until then. For an output that outlives a killed process use `runJob`.
+ * @throws UsageError at once for a wrong argument; while it is iterated, JobFileError for a row that does not fit into the table, and whatever the source throws
+ * @example
+ * await pipeline(Readable.from(encodeResults(engine.generate(rows), { format: 'parquet' })), createWriteStream('answers.parquet'));
+ */
+export function encodeResults(results: AsyncIterable<RowResult> | Iterable<RowResult>, options: EncodeResultsOptions = {}): AsyncGenerator<Uint8Array, void, undefined> {
+  if (!isIterable(results)) throw new UsageError(`results: found ${found(results)}, expected an iterable of results`);
+  checkMembers('options', options, CHECKS);
+  return bytesOf(results, options);
+}
+
+async function* bytesOf(results: AsyncIterable<RowResult> | Iterable<RowResult>, options: EncodeResultsOptions): AsyncGenerator<Uint8Array, void, undefined> {
+  const { format, resultColumns = {}, delimiter, samples = false, reasoning = false, logprobs = false, name = 'output' } = options;
+  const finished = async function* (): AsyncGenerator<FinishedRow, void, undefined> {
+    for await (const result of results) yield { result, carry: result.row };
+  };
+  const parts = ['id', ...(samples ? ['sample'] : []), ...(reasoning ? ['reasoning'] : []), ...(logprobs ? ['logprobs'] : [])];
+  const pieces = (chosenFormat(format) ?? jsonl).encode(finished(), { table: () => undefined, resultColumns, parts, name, ...(delimiter !== undefined && { delimiter }) });
+  for await (const piece of pieces) yield Buffer.from(piece as Uint8Array);
+}

@@ -1,0 +1,65 @@
+import { isUtf8 } from 'node:buffer';
+import { isObject } from '../../arguments/isObject.js';
+import { membersOf } from '../../arguments/membersOf.js';
+import { ROW_LIMITS } from '../../model/files/limits.js';
+import type { RowInput } from '../../Row.js';
+import { lineWithoutRow } from '../parseRow.js';
+import { countLines, filledLines, noText, tooLong } from './lines.js';
+import { answerLine } from './openaiAnswer.js';
+import { requestedRow } from './openaiRequest.js';
+import type { FinishedRow, RowFormat } from './RowFormat.js';
+
+/** Files of OpenAI's Batch API: a request a line, and a line an answer; rows that failed as the lines of its error file. */
+export const openaiBatch: RowFormat = {
+  name: 'openai-batch',
+  extensions: [],
+  appendable: true,
+  carries: 'exact',
+  async *rows(source, { carryFields, maxLineBytes }) {
+    for await (const { number, bytes } of filledLines(source, maxLineBytes)) {
+      if (bytes === undefined) yield tooLong(number, maxLineBytes);
+      else if (!isUtf8(bytes)) yield noText(number, 'invalid-json');
+      else yield rowOf(bytes.toString('utf8'), number, carryFields);
+    }
+  },
+  count: (source) => countLines(source, ROW_LIMITS.lineBytes),
+  /** Answers of one row that follow one another, its samples, are choices of one line. */
+  async *encode(results) {
+    let choices: FinishedRow[] = [];
+    for await (const row of results) {
+      const [first] = choices;
+      if (first !== undefined && first.result.index !== row.result.index) {
+        yield answerLine(first, choices);
+        choices = [];
+      }
+      choices.push(row);
+    }
+    const [last] = choices;
+    if (last !== undefined) yield answerLine(last, choices);
+  },
+};
+
+/** Whether a file that begins so holds requests, told by the keys of the first. */
+export function isOpenaiBatch(start: string): boolean {
+  const line = /^\ufeff?\s*(\{.*)/.exec(start)?.[1] ?? '';
+  try {
+    const request: unknown = JSON.parse(line);
+    return isObject(request) && ['custom_id', 'url', 'body'].every((key) => Object.hasOwn(request, key));
+  } catch {
+    // The first request goes on behind what is looked at, or is none.
+    return line.length === start.trimStart().length && ['"custom_id"', '"url"', '"body"'].every((key) => line.includes(key));
+  }
+}
+
+function rowOf(line: string, number: number, carryFields: boolean): RowInput {
+  let request: unknown;
+  try {
+    request = JSON.parse(line);
+  } catch (error) {
+    return lineWithoutRow(number, 'invalid-json', `line ${number}: ${error instanceof Error ? error.message : String(error)}`);
+  }
+  const row = requestedRow(request, number);
+  if (!carryFields) return row;
+  const { custom_id: _id, ...carry } = membersOf(request);
+  return { ...row, carry };
+}

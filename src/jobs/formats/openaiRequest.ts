@@ -1,0 +1,90 @@
+import { found } from '../../arguments/found.js';
+import { isObject } from '../../arguments/isObject.js';
+import { RowError } from '../../errors/RowError.js';
+import type { RowInput } from '../../Row.js';
+import { lineWithoutRow, parseRow } from '../parseRow.js';
+
+type Body = Readonly<Record<string, unknown>>;
+
+const CHAT = '/v1/chat/completions';
+const COMPLETIONS = '/v1/completions';
+/** Ours by theirs; the last four are what vLLM adds. */
+const PARAMETERS: Readonly<Record<string, string>> = {
+  max_tokens: 'maxNewTokens', max_completion_tokens: 'maxNewTokens', temperature: 'temperature', top_p: 'topP', seed: 'seed', stop: 'stop', n: 'samples',
+  top_k: 'topK', min_p: 'minP', repetition_penalty: 'repetitionPenalty', chat_template_kwargs: 'templateArgs',
+};
+/** What would change an answer and cannot be done, unless it says that it is off: nobody is to take an answer for what it is not. */
+const REFUSED = [
+  'stream', 'tools', 'functions', 'logprobs', 'top_logprobs', 'logit_bias', 'frequency_penalty', 'presence_penalty', 'response_format', 'suffix', 'echo', 'best_of', 'modalities', 'audio',
+] as const;
+
+/**
+ * The row that a request asks for. What is no request, and one for something else than text, is a row with an error, which says what was expected.
+ * @param line its number from 1, the id of one that has none
+ */
+export function requestedRow(request: unknown, line: number): RowInput {
+  if (!isObject(request)) return lineWithoutRow(line, 'invalid-row', `found ${found(request)}, expected a request with custom_id, method, url and body`);
+  const { custom_id: id, method = 'POST', url, body } = request;
+  if (typeof id !== 'string') return lineWithoutRow(line, 'invalid-row', `custom_id: found ${found(id)}, expected a string`);
+  try {
+    if (method !== 'POST') throw new RowError('invalid-row', `method: found ${found(method)}, expected POST`);
+    if (!isObject(body)) throw new RowError('invalid-row', `body: found ${found(body)}, expected an object`);
+    if (url === '/v1/embeddings') {
+      throw new RowError('invalid-row', `url: found ${found(url)}, which is not answered yet: it takes an engine that embeds; expected ${CHAT} or ${COMPLETIONS}`);
+    }
+    if (url !== CHAT && url !== COMPLETIONS) {
+      throw new RowError('invalid-row', `url: found ${found(url)}, expected ${CHAT} or ${COMPLETIONS}`);
+    }
+    checkSupported(body);
+    return parseRow({ id, ...(url === CHAT ? { messages: messagesOf(body) } : promptOf(body)), ...parametersOf(body) }, line, false);
+  } catch (error) {
+    if (!(error instanceof RowError)) throw error;
+    return { id, error: { code: error.rowCode, message: error.message } };
+  }
+}
+
+function checkSupported(body: Body): void {
+  const refused = REFUSED.find((name) => Object.hasOwn(body, name) && !isOff(name, body[name]));
+  if (refused !== undefined) {
+    throw new RowError('invalid-parameter', `body.${refused}: found ${found(body[refused])}, which is not supported in batch files, expected none`);
+  }
+}
+
+function isOff(name: string, value: unknown): boolean {
+  if (value === null || value === undefined || value === false || value === 0 || value === '') return true;
+  if (name === 'best_of') return value === 1;
+  if (name === 'response_format') return isObject(value) && value['type'] === 'text';
+  if (name === 'modalities') return Array.isArray(value) && value.every((kind) => kind === 'text');
+  return typeof value === 'object' && Object.keys(value).length === 0;
+}
+
+/** Texts that stand in parts are put together. */
+function messagesOf({ messages }: Body): unknown {
+  if (!Array.isArray(messages)) return messages;
+  return messages.map((message: unknown, at) => {
+    if (!isObject(message) || !Array.isArray(message['content'])) return message;
+    const parts = message['content'].map((part: unknown) => {
+      if (isObject(part) && part['type'] === 'text' && typeof part['text'] === 'string') return part['text'];
+      throw new RowError('invalid-row', `messages[${at}].content: found a part that is no text, expected text`);
+    });
+    return { ...message, content: parts.join('') };
+  });
+}
+
+/** A text, a list of one text, or tokens. */
+function promptOf({ prompt }: Body): Body {
+  if (!Array.isArray(prompt)) return { prompt };
+  const first: unknown = prompt[0];
+  if (prompt.length === 1 && typeof first === 'string') return { prompt: first };
+  if (prompt.length === 1 && Array.isArray(first)) return { tokens: first };
+  if (prompt.some((token) => typeof token !== 'number')) {
+    throw new RowError('invalid-row', `prompt: found ${prompt.length} prompts, expected one: each has a request of its own`);
+  }
+  return { tokens: prompt };
+}
+
+function parametersOf(body: Body): Body {
+  const given = Object.entries(PARAMETERS).map(([theirs, ours]) => [ours, body[theirs]] as const);
+  // One answer is what there is anyway.
+  return Object.fromEntries(given.filter(([ours, value]) => value !== undefined && value !== null && !(ours === 'samples' && value === 1)));
+}

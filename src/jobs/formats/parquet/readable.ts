@@ -1,0 +1,140 @@
+import type { DecodedArray, SchemaElement } from 'hyparquet';
+import { assembleLists, assembleNested } from 'hyparquet/src/assemble.js';
+import { DEFAULT_PARSERS, parseFloat16 } from 'hyparquet/src/convert.js';
+import type { Slots } from './LeafReader.js';
+import { nameOf, type Column, type Leaf } from './schema.js';
+
+type Convert = (value: never) => unknown;
+
+const DAY_MILLISECONDS = 86_400_000;
+/** How many of its units a second has, and in what they are written. */
+const UNITS = { MILLIS: [1_000n, 3], MICROS: [1_000_000n, 6], NANOS: [1_000_000_000n, 9] } as const;
+type Unit = keyof typeof UNITS;
+
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/**
+ * The values of a column, one a row, as JSON can hold them: numbers that are too large, decimals, dates and times as text, bytes as base64; lists and structures as such.
+ * @param slots of its leaves
+ * @param asText of bytes that are not said to be text, whether they are taken for it
+ * @throws Error for text that is no UTF-8, and for levels that do not fit together
+ */
+export function readableValues({ leaves, tree }: Column, slots: readonly Slots[], asText: boolean): ArrayLike<unknown> {
+  const [leaf] = leaves;
+  const [first] = slots;
+  if (leaf?.flat === true && first !== undefined) return mapped(leaf, first.values, asText);
+  const rows = new Map(leaves.map((each, at) => [nameOf(each), assembled(each, slots[at], asText)]));
+  assembleNested(rows, tree, DEFAULT_PARSERS);
+  return rows.get(tree.path.join('.')) ?? [];
+}
+
+function assembled(leaf: Leaf, slots: Slots | undefined, asText: boolean): DecodedArray {
+  if (slots === undefined) return [];
+  const { definition, repetition, values } = slots;
+  const there = Array.from(values).filter((_, at) => leaf.definition === 0 || definition[at] === leaf.definition);
+  return assembleLists([], [...definition], [...repetition], mapped(leaf, there, asText), leaf.path);
+}
+
+function mapped({ element }: Leaf, values: ArrayLike<unknown>, asText: boolean): unknown[] {
+  const convert = converterOf(element, asText) as ((value: unknown) => unknown) | undefined;
+  return convert === undefined ? Array.from(values) : Array.from(values, (value) => (value === null || value === undefined ? null : convert(value)));
+}
+
+function converterOf(element: SchemaElement, asText: boolean): Convert | undefined {
+  const { type, converted_type: old, logical_type: kind, scale = 0 } = element;
+  if (old === 'DECIMAL' || kind?.type === 'DECIMAL') {
+    const digits = kind?.type === 'DECIMAL' ? kind.scale : scale;
+    return (value: number | bigint | Uint8Array) => decimal(value instanceof Uint8Array ? bigOf(value) : BigInt(value), digits);
+  }
+  switch (type) {
+    case 'INT32':
+      if (old === 'DATE' || kind?.type === 'DATE') return (days: number) => dateOf(days);
+      if (old === 'TIME_MILLIS' || kind?.type === 'TIME') return (time: number) => timeOf(BigInt(time), 'MILLIS');
+      return isUnsigned(element, 32) ? (value: number) => value >>> 0 : undefined;
+    case 'INT64': {
+      const timestamp = timestampUnit(element);
+      if (timestamp !== undefined) return (value: bigint) => timestampOf(value, timestamp, old !== undefined && kind === undefined ? true : kind?.type === 'TIMESTAMP' && kind.isAdjustedToUTC);
+      if (old === 'TIME_MICROS' || kind?.type === 'TIME') return (time: bigint) => timeOf(time, kind?.type === 'TIME' ? kind.unit : 'MICROS');
+      const unsigned = isUnsigned(element, 64);
+      return (value: bigint) => whole(unsigned ? BigInt.asUintN(64, value) : value);
+    }
+    case 'INT96':
+      return (value: bigint) => timestampOf(nanosOf(value), 'NANOS', false);
+    case 'FLOAT':
+    case 'DOUBLE':
+      return (value: number) => (Number.isFinite(value) ? value : String(value));
+    case 'FIXED_LEN_BYTE_ARRAY':
+      if (kind?.type === 'FLOAT16') return (bytes: Uint8Array) => parseFloat16(bytes);
+      if (kind?.type === 'UUID') return (bytes: Uint8Array) => DEFAULT_PARSERS.uuidFromBytes(bytes) as unknown;
+      return base64;
+    case 'BYTE_ARRAY': {
+      const words = old === 'UTF8' || old === 'ENUM' || old === 'JSON' || kind?.type === 'STRING' || kind?.type === 'ENUM' || kind?.type === 'JSON';
+      return words || asText ? (bytes: Uint8Array) => textOf(bytes) : base64;
+    }
+    default:
+      return undefined;
+  }
+}
+
+/** The unit of a column of moments; undefined for others. */
+export function timestampUnit({ converted_type: old, logical_type: kind }: SchemaElement): Unit | undefined {
+  if (kind?.type === 'TIMESTAMP') return kind.unit;
+  return old === 'TIMESTAMP_MILLIS' ? 'MILLIS' : old === 'TIMESTAMP_MICROS' ? 'MICROS' : undefined;
+}
+
+export function isUnsigned({ converted_type: old, logical_type: kind }: SchemaElement, bits?: number): boolean {
+  if (kind?.type === 'INTEGER') return !kind.isSigned && (bits === undefined || kind.bitWidth === bits);
+  return bits === undefined ? old?.startsWith('UINT_') === true : old === `UINT_${bits}`;
+}
+
+/** Nanoseconds since 1970 of a moment in the old form: a day and nanoseconds of it. */
+export function nanosOf(value: bigint): bigint {
+  const day = (value >> 64n) - 2_440_588n;
+  return day * 86_400_000_000_000n + (value & 0xffff_ffff_ffff_ffffn);
+}
+
+function textOf(bytes: Uint8Array): string {
+  try {
+    return utf8.decode(bytes);
+  } catch (error) {
+    throw new Error(`found bytes that are no UTF-8 in a column of text (${Buffer.from(bytes.subarray(0, 16)).toString('hex')}…), expected UTF-8`, { cause: error });
+  }
+}
+
+function base64(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('base64');
+}
+
+function whole(value: bigint): number | string {
+  return Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
+}
+
+function bigOf(bytes: Uint8Array): bigint {
+  return bytes.length === 0 ? 0n : BigInt.asIntN(bytes.length * 8, BigInt(`0x${Buffer.from(bytes).toString('hex')}`));
+}
+
+function decimal(value: bigint, scale: number): string {
+  if (scale <= 0) return `${value}${'0'.repeat(Math.min(-scale, 100))}`;
+  const digits = String(value < 0n ? -value : value).padStart(scale + 1, '0');
+  return `${value < 0n ? '-' : ''}${digits.slice(0, -scale)}.${digits.slice(-scale)}`;
+}
+
+function dateOf(days: number): string {
+  const date = new Date(days * DAY_MILLISECONDS);
+  return Number.isNaN(date.getTime()) ? String(days) : date.toISOString().replace(/T.*$/, '');
+}
+
+function timestampOf(value: bigint, unit: Unit, utc: boolean): string {
+  const [second, digits] = UNITS[unit];
+  const rest = ((value % second) + second) % second;
+  const date = new Date(Number((value - rest) / second) * 1_000);
+  if (Number.isNaN(date.getTime())) return String(value);
+  return `${date.toISOString().slice(0, -5)}.${String(rest).padStart(digits, '0')}${utc ? 'Z' : ''}`;
+}
+
+function timeOf(value: bigint, unit: Unit): string {
+  const [second, digits] = UNITS[unit];
+  const seconds = value / second;
+  const part = (number: bigint): string => String(number).padStart(2, '0');
+  return `${part(seconds / 3_600n)}:${part((seconds / 60n) % 60n)}:${part(seconds % 60n)}.${String(value % second).padStart(digits, '0')}`;
+}

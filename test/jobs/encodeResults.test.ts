@@ -1,0 +1,59 @@
+import { writeFileSync } from 'node:fs';
+import { Readable } from 'node:stream';
+import { buffer, text } from 'node:stream/consumers';
+import { expect, test } from '@jest/globals';
+import { concatMap, from, lastValueFrom, toArray } from 'rxjs';
+import { UsageError } from '../../src/errors/UsageError.js';
+import { encodeResults } from '../../src/jobs/encodeResults.js';
+import { readRows } from '../../src/jobs/readRows.js';
+import type { RowInput } from '../../src/Row.js';
+import { collect, temporaryFolder } from './support/files.js';
+import { StubEngine } from './support/stubEngine.js';
+
+const path = temporaryFolder();
+const ROWS: readonly RowInput[] = [{ id: 'a', prompt: 'x', carry: { n: 1, s: 'one' } }, { id: 'b', prompt: 'y', carry: { n: 2.5, s: null } }];
+
+async function* rows(): AsyncGenerator<RowInput> {
+  yield* ROWS;
+}
+
+const results = (): ReturnType<StubEngine['generate']> => new StubEngine().generate(rows());
+const CSV = 'n,s,id,text,finish_reason,error_code,error_message,prompt_tokens,completion_tokens\n1,one,a,X,stop,,,1,1\n2.5,,b,Y,stop,,,1,1\n';
+
+test('into a Node stream, a web stream, and an Observable', async () => {
+  expect(await text(Readable.from(encodeResults(results(), { format: 'csv' })))).toBe(CSV);
+  expect(await new Response(ReadableStream.from(encodeResults(results(), { format: 'csv' }))).text()).toBe(CSV);
+  const pieces = await lastValueFrom(from(encodeResults(results(), { format: 'csv' })).pipe(concatMap((piece) => [Buffer.from(piece).toString()]), toArray()));
+  expect(pieces.join('')).toBe(CSV);
+  expect((await text(Readable.from(encodeResults(results())))).split('\n')[0]).toContain('"id":"a","index":0,"text":"X"');
+});
+
+test('as Parquet, with names of our own, and a column for samples', async () => {
+  writeFileSync(path('out.parquet'), await buffer(Readable.from(encodeResults(results(), { format: 'parquet', samples: true, resultColumns: { text: 'answer' } }))));
+  const [first, second] = await collect(readRows(path('out.parquet'), { carryFields: true, columns: { prompt: 's' } }));
+  expect(first?.carry).toEqual({
+    n: 1, s: 'one', id: 'a', sample: null, answer: 'X', finish_reason: 'stop', error_code: null, error_message: null, prompt_tokens: 1, completion_tokens: 1,
+  });
+  expect(second?.carry).toMatchObject({ n: 2.5, s: null, answer: 'Y' });
+});
+
+test('reasoning has a column where it is asked for', async () => {
+  const reasoned = [{ id: 1, index: 0, text: 'x', reasoning: 'why', tokens: [1], finishReason: 'stop' as const, usage: { promptTokens: 1, completionTokens: 1 } }];
+  expect(await text(Readable.from(encodeResults(reasoned, { format: 'csv', reasoning: true })))).toBe('id,text,reasoning,finish_reason,error_code,error_message,prompt_tokens,completion_tokens\n1,x,why,stop,,,1,1\n');
+  expect(await text(Readable.from(encodeResults(reasoned, { format: 'csv' })))).not.toContain('why');
+});
+
+test('wrong arguments are refused at once; a reader that stops stops the source', async () => {
+  expect(() => encodeResults(7 as never)).toThrow(UsageError);
+  expect(() => encodeResults([], { format: 'xml' as never })).toThrow('format: found "xml"');
+  let ended = false;
+  const endless = async function* (): ReturnType<StubEngine['generate']> {
+    try {
+      for (;;) yield* results();
+    } finally {
+      ended = true;
+    }
+  };
+  for await (const _ of encodeResults(endless())) break;
+  expect(ended).toBe(true);
+});

@@ -1,0 +1,120 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { describe, expect, test } from '@jest/globals';
+import { answerLine } from '../../../src/jobs/formats/openaiAnswer.js';
+import { isOpenaiBatch } from '../../../src/jobs/formats/openaiBatch.js';
+import { readRows } from '../../../src/jobs/readRows.js';
+import { runJob } from '../../../src/jobs/runJob.js';
+import type { RowResult } from '../../../src/Row.js';
+import { collect, writeLines } from '../support/files.js';
+import { StubEngine } from '../support/stubEngine.js';
+import { jobsOnFiles } from './support.js';
+
+const { path, job } = jobsOnFiles();
+
+const chat = (custom_id: string, body: object = {}): object => ({ custom_id, method: 'POST', url: '/v1/chat/completions', body: { model: 'gpt', messages: [{ role: 'user', content: 'hi' }], ...body } });
+const completion = (custom_id: string, body: object = {}): object => ({ custom_id, method: 'POST', url: '/v1/completions', body: { model: 'gpt', prompt: 'hello', ...body } });
+const linesOf = (text: string): Record<string, unknown>[] => text.split('\n').slice(0, -1).map((line) => JSON.parse(line) as Record<string, unknown>);
+
+test('a batch file is known by its keys, and comes out as an output file and an error file', async () => {
+  const [input, output, errors] = [path('batch.jsonl'), path('output.jsonl'), path('errors.jsonl')];
+  writeLines(input, [chat('a'), completion('b'), { ...chat('c'), url: '/v1/embeddings' }, completion('b'), chat('d', { stream: true }), 'no json']);
+  expect(await runJob({ engine: new StubEngine(), input, output, errors })).toMatchObject({ rows: 6, failed: 4 });
+  const done = linesOf(readFileSync(output, 'utf8'));
+  expect(done).toEqual([
+    {
+      id: expect.stringMatching(/^batch_req_[0-9a-f]{32}$/), custom_id: 'a', error: null,
+      response: {
+        status_code: 200, request_id: expect.stringMatching(/^req_/),
+        body: {
+          id: expect.stringMatching(/^chatcmpl-/), object: 'chat.completion', created: 0, model: 'gpt',
+          choices: [{ index: 0, message: { role: 'assistant', content: '[{"ROLE":"USER","CONTENT":"HI"}]', refusal: null }, logprobs: null, finish_reason: 'stop' }],
+          usage: { prompt_tokens: 1, completion_tokens: 32, total_tokens: 33 },
+        },
+      },
+    },
+    {
+      id: expect.stringMatching(/^batch_req_/), custom_id: 'b', error: null,
+      response: {
+        status_code: 200, request_id: expect.any(String),
+        body: {
+          id: expect.stringMatching(/^cmpl-/), object: 'text_completion', created: 0, model: 'gpt',
+          choices: [{ index: 0, text: 'HELLO', logprobs: null, finish_reason: 'stop' }], usage: { prompt_tokens: 1, completion_tokens: 5, total_tokens: 6 },
+        },
+      },
+    },
+  ]);
+  const failed = linesOf(readFileSync(errors, 'utf8')) as unknown as { custom_id: string | null; response: { status_code: number; body: { error: { code: string; message: string } } } }[];
+  expect(failed.map(({ custom_id, response }) => [custom_id, response.status_code, response.body.error.code])).toEqual([
+    ['c', 400, 'invalid-row'], ['b', 400, 'duplicate-id'], ['d', 400, 'invalid-parameter'], [null, 400, 'invalid-json'],
+  ]);
+  expect(failed[0]?.response.body.error.message).toContain('"/v1/embeddings", which is not answered yet: it takes an engine that embeds');
+  // The same requests have the same lines.
+  const again = path('again.jsonl');
+  await runJob({ engine: new StubEngine(), input, output: again, errors: path('again-errors.jsonl') });
+  expect(readFileSync(again)).toEqual(readFileSync(output));
+});
+
+test('without an error file all lines go into the output; other formats are asked for by name', async () => {
+  const content = `${JSON.stringify(chat('a'))}\n${JSON.stringify(chat('b', { tools: [{}] }))}\n`;
+  expect(linesOf((await job('batch.jsonl', content, 'out.jsonl')).text).map(({ custom_id }) => custom_id)).toEqual(['a', 'b']);
+  expect(linesOf((await job('batch.jsonl', content, 'out.jsonl', { outputFormat: 'jsonl' })).text)[0]).toMatchObject({ id: 'a', index: 0, finishReason: 'stop' });
+  expect((await job('batch.jsonl', content, 'out.csv')).text).toMatch(/^id,text,finish_reason,.*\na,/);
+  expect(linesOf((await job('rows.jsonl', '{"id":"x","prompt":"p"}\n', 'out.jsonl', { outputFormat: 'openai-batch' })).text)[0]).toMatchObject({ custom_id: 'x', response: { status_code: 200 } });
+});
+
+test('parameters are those that they stand for; what is a request of another kind is an error row that says so', async () => {
+  const file = path('parameters.jsonl');
+  const wrong: [object, string][] = [
+    [chat('1', { messages: 'x' }), 'messages: found the string "x", expected an array'],
+    [chat('2', { messages: [{ role: 'user', content: [{ type: 'image_url' }] }] }), 'messages[0].content: found a part that is no text'],
+    [completion('3', { prompt: ['a', 'b'] }), 'prompt: found 2 prompts, expected one'],
+    [{ ...chat('4'), method: 'GET' }, 'method: found "GET", expected POST'],
+    [{ ...chat('5'), url: '/v1/x' }, 'url: found "/v1/x", expected /v1/chat/completions or /v1/completions'],
+    [{ ...chat('6'), body: 3 }, 'body: found 3, expected an object'],
+    [{ ...chat('7'), custom_id: 7 }, 'custom_id: found 7, expected a string'],
+    [chat('8', { max_tokens: 'many' }), 'maxNewTokens: found the string "many", expected a number'],
+    [chat('9', { response_format: { type: 'json_object' } }), 'body.response_format: found an object with type, which is not supported'],
+  ];
+  writeLines(file, [
+    chat('a', { max_completion_tokens: 7, temperature: 0.5, top_p: 0.9, seed: 3, stop: ['x'], n: 2, user: 'u', frequency_penalty: 0, response_format: { type: 'text' }, tools: [] }),
+    chat('b', { messages: [{ role: 'user', content: [{ type: 'text', text: 'p' }, { type: 'text', text: 'q' }] }], n: 1 }),
+    completion('c', { prompt: [1, 2, 3], max_tokens: null }), completion('d', { prompt: [[4]] }), completion('e', { prompt: ['x'] }),
+    chat('f', { messages: [{ role: 'assistant', content: null, tool_calls: [{ id: 't' }] }, { role: 'tool', content: '1', tool_call_id: 't' }], chat_template_kwargs: { enable_thinking: false } }), ...wrong.map(([request]) => request),
+  ]);
+  const rows = await collect(readRows(file));
+  expect(rows.slice(0, 6)).toEqual([
+    { id: 'a', messages: [{ role: 'user', content: 'hi' }], maxNewTokens: 7, temperature: 0.5, topP: 0.9, seed: 3, stop: ['x'], samples: 2 },
+    { id: 'b', messages: [{ role: 'user', content: 'pq' }] }, { id: 'c', tokens: [1, 2, 3] }, { id: 'd', tokens: [4] }, { id: 'e', prompt: 'x' },
+    { id: 'f', messages: [{ role: 'assistant', content: null, tool_calls: [{ id: 't' }] }, { role: 'tool', content: '1', tool_call_id: 't' }], templateArgs: { enable_thinking: false } },
+  ]);
+  for (const [at, [, words]] of wrong.entries()) expect(rows[at + 6]).toMatchObject({ error: { message: expect.stringContaining(words) } });
+});
+
+describe('answers', () => {
+  const result = (sample: number, text: string): RowResult => ({ id: 'a', index: 0, sample, text, tokens: [1, 2], finishReason: 'length', usage: { promptTokens: 5, completionTokens: 2 } });
+
+  test('samples are the choices of one line', () => {
+    const choices = [result(0, 'x'), result(1, 'y')].map((each) => ({ result: each, carry: undefined }));
+    const line = JSON.parse(answerLine(choices[0] as (typeof choices)[number], choices)) as { response: { body: { choices: object[]; usage: object } } };
+    expect(line.response.body).toMatchObject({
+      choices: [{ index: 0, message: { content: 'x' }, finish_reason: 'length' }, { index: 1, message: { content: 'y' } }], usage: { prompt_tokens: 5, completion_tokens: 4, total_tokens: 9 },
+    });
+  });
+
+  test('reasoning stands beside the answer', () => {
+    for (const [url, choice] of [['/v1/chat/completions', { message: { role: 'assistant', content: 'x', reasoning_content: 'why', refusal: null } }], ['/v1/completions', { text: 'x', reasoning_content: 'why' }]] as const) {
+      const row = { result: { ...result(0, 'x'), reasoning: 'why' }, carry: { url, body: {} } };
+      expect(JSON.parse(answerLine(row, [row]))).toMatchObject({ response: { body: { choices: [choice] } } });
+    }
+  });
+
+  test.each([
+    ['{"custom_id":"a","method":"POST","url":"/v1","body":{}}\n{"prompt":1', true], ['\n {"url":"u","body":{},"custom_id":"a"}', true], ['{"custom_id":"a","url":"u","body":{"prompt":"goes on', true],
+    ['{"prompt":"custom_id url body"}\n', false], ['{"id":"a"}\n{"custom_id":"a","url":"u","body":{}}', false], ['', false], ['[1]\n', false],
+  ])('%j: %s', (start, known) => expect(isOpenaiBatch(start)).toBe(known));
+});
+
+test('a name that says another format is believed', async () => {
+  writeFileSync(path('batch.txt'), `${JSON.stringify(chat('a'))}\n`);
+  expect(await collect(readRows(path('batch.txt')))).toEqual([{ id: 1, duplicate: false, prompt: JSON.stringify(chat('a')), chat: 'auto' }]);
+});

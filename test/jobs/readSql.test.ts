@@ -1,0 +1,69 @@
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { describe, expect, test } from '@jest/globals';
+import { JobFileError } from '../../src/errors/JobFileError.js';
+import { UsageError } from '../../src/errors/UsageError.js';
+import { readSql } from '../../src/jobs/readSql.js';
+import { runJob } from '../../src/jobs/runJob.js';
+import { failureOf } from './formats/support.js';
+import { collect, temporaryFolder } from './support/files.js';
+import { StubEngine } from './support/stubEngine.js';
+
+/** It is a peer, which users install. */
+function installed(): boolean {
+  try {
+    createRequire(import.meta.url).resolve('@duckdb/node-api');
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const path = temporaryFolder();
+const TABLE = "create table t as select i::bigint as id, 'p' || i as prompt, (i * 0.5)::decimal(9, 2) as price, [i] as tags from range(5) r(i); select * from t order by id";
+
+test('wrong arguments are refused at once', () => {
+  expect(() => readSql(' ')).toThrow(UsageError);
+  expect(() => readSql('select 1', { table: 'x' } as object)).toThrow(UsageError);
+});
+
+(installed() ? test.skip : test)('without DuckDB the error says what to install', async () => {
+  const error = await failureOf(collect(readSql('select 1')));
+  expect(error).toBeInstanceOf(UsageError);
+  expect(error.message).toContain('npm install @duckdb/node-api');
+});
+
+(installed() ? describe : describe.skip)('with @duckdb/node-api (skipped where this optional peer is not installed)', () => {
+  test('the rows of the last statement, with all columns where they are kept', async () => {
+    expect((await collect(readSql(TABLE))).slice(0, 1)).toEqual([{ id: 0, prompt: 'p0' }]);
+    const [first] = await collect(readSql('select 9007199254740993 as id, 7::bigint as n, \'x\' as question', { columns: { prompt: 'question' }, carryFields: true }));
+    expect(first).toEqual({ id: '9007199254740993', prompt: 'x', carry: { id: '9007199254740993', n: 7, question: 'x' } });
+  });
+
+  test('for a template all columns are values, and none has to hold prompts', async () => {
+    const [row] = await collect(readSql("select 1 as id, 'x' as subject, null as body", { templated: true }));
+    expect(row).toEqual({ id: 1, fields: { id: 1, subject: 'x', body: null } });
+  });
+
+  test('a job from a query into a table goes on where it was', async () => {
+    const output = path('out.csv');
+    const job = (engine: StubEngine): ReturnType<typeof runJob> => runJob({ engine, input: readSql(TABLE, { carryFields: true }), output, resume: true });
+    await failureOf(job(new StubEngine({ failAt: 4, width: 1 })));
+    const { kept, done } = await job(new StubEngine());
+    expect([kept > 0, kept + done]).toEqual([true, 5]);
+    expect(readFileSync(output, 'utf8').split('\n').slice(0, 2)).toEqual(['id,prompt,price,tags,text,finish_reason,error_code,error_message,prompt_tokens,completion_tokens', '0,p0,0.00,"[""0""]",P0,stop,,,1,2']);
+  });
+
+  test.each([
+    ['selec', 'syntax error'], ['select * from no_such', 'no_such does not exist'], ["select error('gone') as prompt from range(3)", 'the query failed: Invalid Input Error: gone'],
+    ['select 1 as x', 'found the columns "x", expected one called prompt'],
+  ])('%s: one error', async (sql, words) => {
+    const error = await failureOf(collect(readSql(sql)));
+    expect(error).toBeInstanceOf(JobFileError);
+    expect(error.message).toContain(words);
+  });
+
+  test('a database that is not there', async () => {
+    expect((await failureOf(collect(readSql('select 1 as prompt', { database: path('none.duckdb') })))).message).toContain('database does not exist');
+  });
+});
