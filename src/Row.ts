@@ -1,6 +1,6 @@
 import type { RowErrorCode } from './errors/RowError.js';
 import type { Progress, RunStats, TraceEvent } from './RunStats.js';
-import type { ChatMessage } from './model/Tokenizer.js';
+import type { ChatMessage, TemplateInput } from './model/Tokenizer.js';
 
 /** How tokens are chosen. A row may override each of these for itself. */
 export interface SamplingOptions {
@@ -27,13 +27,29 @@ export interface SamplingOptions {
   readonly samples?: number;
 }
 
-/** Exactly one of `prompt`, `messages` and `tokens`. */
+/** How prompts are made of rows. */
+export interface PromptOptions extends TemplateInput {
+  /** Text such as `<|im_start|>` inside a row is data, not a control token. Default false: it is parsed, as transformers does. */
+  readonly escapeSpecialTokens?: boolean;
+  /** The prompt of each row is this text, with `{{field}}` for a value of the row's `fields`. A row that lacks one is an error. Default: rows have prompts. */
+  readonly promptTemplate?: string;
+  /** Goes before the messages of each row that has no system message of its own. Raw text (`chat: false`) has no messages. Default none. */
+  readonly system?: string;
+  /**
+   * Whether a row's `prompt`, or what `promptTemplate` makes, is a user's message that goes through the model's chat template, instead of raw text. Default: true with `system`; without, false,
+   * but for lines of text (`readRows` with format `text`): for them true where the model has a template.
+   */
+  readonly chat?: boolean;
+}
+
+/** Exactly one of `prompt`, `messages` and `tokens`, or the `fields` that a `promptTemplate` asks for. */
 export type RowPrompt =
   | {
       /** Text: as it is, or a user's message, see `chat`. */
       readonly prompt: string;
       readonly messages?: undefined;
       readonly tokens?: undefined;
+      readonly fields?: undefined;
       /** Whether `prompt` is a user's message; `auto`, where the run does not say: if the model has a chat template. Default: what the run says. */
       readonly chat?: boolean | 'auto';
     }
@@ -42,19 +58,30 @@ export type RowPrompt =
       readonly messages: readonly ChatMessage[];
       readonly prompt?: undefined;
       readonly tokens?: undefined;
+      readonly fields?: undefined;
     }
   | {
       /** Token ids, used as they are. */
       readonly tokens: readonly number[];
       readonly prompt?: undefined;
       readonly messages?: undefined;
+      readonly fields?: undefined;
+    }
+  | {
+      /** What the run's `promptTemplate` takes values from; of a row with a `prompt` its id and that. */
+      readonly fields: Readonly<Record<string, unknown>>;
+      readonly prompt?: undefined;
+      readonly messages?: undefined;
+      readonly tokens?: undefined;
+      /** Whether what the template makes is a user's message, likewise. */
+      readonly chat?: boolean | 'auto';
     };
 
 /** One prompt. */
 export type Row = RowSettings & RowPrompt;
 
-/** What a row may say beside its prompt. */
-export interface RowSettings extends SamplingOptions {
+/** What a row may say beside its prompt. `tools` and `templateArgs` are for its chat template; variables of the run's stay where it sets no other. */
+export interface RowSettings extends SamplingOptions, TemplateInput {
   /** Default: the row's number in the input, from 1, which a row that was given it may have too. */
   readonly id?: string | number;
   /** The row's number in its job, from 0, where that is not its number in this input (a resumed job). */
@@ -103,6 +130,8 @@ export interface RowResult {
   readonly sample?: number;
   /** Without the end token and without the stop string. */
   readonly text: string;
+  /** What the model reasoned before its answer, where it did and it was asked for separately: then `text` is the answer alone. */
+  readonly reasoning?: string;
   readonly tokens: readonly number[];
   readonly finishReason: FinishReason;
   readonly usage: { readonly promptTokens: number; readonly completionTokens: number };
@@ -113,7 +142,7 @@ export interface RowResult {
 }
 
 /** What is kept of a row's result: what the model answered, and nothing of the row itself. */
-export interface KeptAnswer extends Pick<RowResult, 'text' | 'tokens' | 'logprobs'> {
+export interface KeptAnswer extends Pick<RowResult, 'text' | 'reasoning' | 'tokens' | 'logprobs'> {
   /** Errors are not kept: they may have other reasons than the row. */
   readonly finishReason: 'stop' | 'length';
 }
@@ -126,8 +155,11 @@ export interface AnswerStore {
   put(key: string, answer: KeptAnswer): void | Promise<void>;
 }
 
+export const REASONING = ['keep', 'separate', 'drop'] as const;
+export type Reasoning = (typeof REASONING)[number];
+
 /** Options of one `generate` call; the sampling options are defaults for its rows. */
-export interface GenerateOptions extends SamplingOptions {
+export interface GenerateOptions extends SamplingOptions, PromptOptions {
   /** Go on past the end token, to `maxNewTokens`. Default false. */
   readonly ignoreEos?: boolean;
   /**
@@ -137,13 +169,11 @@ export interface GenerateOptions extends SamplingOptions {
   readonly rowTimeout?: number;
   /** Report the log-probability of each token, and of this many alternatives. Default: none. */
   readonly logprobs?: number;
-  /** Text such as `<|im_start|>` inside a row is data, not a control token. Default false: it is parsed, as transformers does. */
-  readonly escapeSpecialTokens?: boolean;
   /**
-   * Whether a row's `prompt` is a user's message that goes through the model's chat template, instead of raw text. Default: false, but for lines of text (`readRows` with format `text`): for
-   * them true where the model has a template.
+   * What becomes of a model's reasoning, where its chat template marks it (`<think>`…`</think>`): it stays in the text (the default), is a part of the result of
+   * its own, or is left out. White space round it goes with it; an answer that ends before its reasoning does has no text.
    */
-  readonly chat?: boolean;
+  readonly reasoning?: Reasoning;
   /** Results in order of input (the default; finished rows wait for earlier ones, some thousand of them at most, but not beyond a failure or an abort) or of completion. */
   readonly order?: 'input' | 'completion';
   /** Answers that last: rows that are there are not computed. It stays open. Default none. */

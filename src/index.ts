@@ -32,7 +32,7 @@ export type { SharedPrefix } from './engine/memory/SharedPrefix.js';
 export type { LayerRange } from './model/partOf.js';
 
 // Rows
-export type { AnswerStore, BadRow, FinishReason, GenerateOptions, KeptAnswer, Row, RowFailure, RowInput, RowPrompt, RowResult, RowSettings, SamplingOptions, TokenLogprob } from './Row.js';
+export type { AnswerStore, BadRow, FinishReason, GenerateOptions, KeptAnswer, PromptOptions, Reasoning, Row, RowFailure, RowInput, RowPrompt, RowResult, RowSettings, SamplingOptions, TokenLogprob } from './Row.js';
 
 // Answers that last
 export { ReuseFile, type ReuseOptions } from './reuse/ReuseFile.js';
@@ -129,7 +129,7 @@ export type { PullOptions } from './model/pull/pullModel.js';
 export type { PullProgress } from './model/pull/ModelDownload.js';
 export type { DecoderSpec, LayerSpec, RotaryTable } from './model/DecoderSpec.js';
 export type { ModelSource, TensorInfo, TokenizerSource } from './model/ModelSource.js';
-export type { ChatMessage, Tokenizer } from './model/Tokenizer.js';
+export type { ChatMessage, ReasoningMarks, TemplateInput, Tokenizer } from './model/Tokenizer.js';
 export type { WeightType } from './model/TensorBinding.js';
 
 // Errors

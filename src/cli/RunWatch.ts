@@ -14,12 +14,12 @@ export class RunWatch {
   #empty = 0;
   #raw = 0;
 
-  /** @param rawText whether a row's `prompt` goes to the model as it is, unless the row says otherwise */
+  /** @param rawText whether a row's `prompt`, or what a template makes of its fields, goes to the model as it is, unless the row says otherwise */
   constructor(private readonly rawText: boolean) {}
 
   async *rows(rows: AsyncIterable<RowInput>): AsyncGenerator<RowInput, void, undefined> {
     for await (const row of rows) {
-      if (this.rawText && !('error' in row) && row.prompt !== undefined && row.chat === undefined) this.#raw += 1;
+      if (this.rawText && !('error' in row) && (row.prompt !== undefined || row.fields !== undefined) && row.chat === undefined) this.#raw += 1;
       yield row;
     }
   }

@@ -6,6 +6,7 @@ import { addEngineFlags, addModelFlag, engineOptions, type EngineFlags } from '.
 import { addTableFlags, comesOnce, jobFormatsOf, queryOf, readOptions, tableOptions, type TableFlags } from './flags/tableFlags.js';
 import { decimal, path, size, wholeNumber } from './flags/parsers.js';
 import { addMemoryFlags, addPlanFlags, planOptions, type PlanFlags } from './flags/planFlags.js';
+import { addPromptFlags, promptFiles, promptOptions, type PromptFlags } from './flags/promptFlags.js';
 import { addSamplingFlags, type SamplingFlags } from './flags/samplingFlags.js';
 import { expectedRows } from './expectedRows.js';
 import { describeEnginePlan, describeRest, describeRun, rowProgress } from './generateReport.js';
@@ -22,9 +23,7 @@ import { checkStandardOutput } from './standardOutput.js';
 import { TraceFile } from './TraceFile.js';
 import { addSwitch, requireFlags } from './flags/commandFlags.js';
 
-interface GenerateFlags extends EngineFlags, SamplingFlags, PlanFlags, TableFlags {
-  readonly escapeSpecialTokens: boolean;
-  readonly chat?: 'on' | 'off';
+interface GenerateFlags extends EngineFlags, SamplingFlags, PromptFlags, PlanFlags, TableFlags {
   readonly carryFields: boolean;
   readonly sharePrefixes: 'on' | 'off';
   readonly lookAheadRows: number;
@@ -55,13 +54,12 @@ export function addGenerate(program: Command, context: CommandContext): void {
   command.addOption(new Option('--input <file|->', 'necessary; rows with one of prompt, messages, tokens each, as lines of JSON or as a table; a pattern such as "data/*.parquet" stands for several files; - is stdin; sql:QUERY is a query').argParser(path));
   command.addOption(new Option('--output <file|->', 'necessary; results; - is stdout').argParser(path));
   addTableFlags(command);
-  addSwitch(command, '--escape-special-tokens', 'text such as <|im_start|> inside a row is data, not a control token');
-  command.addOption(new Option('--chat <on|off>', "on: a row's prompt is a user's message, for the model's chat template; off: raw text (default: on for lines of text if the model has a template, else off)").choices(['on', 'off']));
   addSwitch(command, '--carry-fields', "other fields of a row go into its result's `row`");
   command.addOption(new Option('--share-prefixes <on|off>', 'what prompts begin with alike is computed once').choices(['on', 'off']).default('on'));
   command.option('--look-ahead-rows <n>', 'rows that are read beyond those for which there are places: what begins alike among them is brought together', wholeNumber(ROWS_AHEAD.least, ROWS_AHEAD.most), ROWS_AHEAD.fallback);
   command.option('--look-ahead-bytes <size>', 'most that all rows that wait may take (default: 32MiB)', size);
   command.addOption(new Option('--reuse <file>', 'answers that last: rows that it has from earlier runs are not computed, and it gets those that are (default: none)').argParser(path));
+  addPromptFlags(command);
   addSamplingFlags(command);
   addEngineFlags(command);
   addMemoryFlags(command, true);
@@ -94,6 +92,7 @@ async function generate(flags: GenerateFlags, flagNames: ReadonlySet<string>, co
   // What can be refused at once is refused before a model is fetched or read.
   const known = isModelName(flags.model);
   await checkPaths(flags, inputs, known ? undefined : flags.model);
+  const prompts = await promptOptions(flags, context.signal);
   await checkJobFiles({ ...files, resume, retryErrors, overwrite, published: formats.published, ...(errors !== undefined && { errors }) });
 
   let job: Job | undefined;
@@ -110,6 +109,7 @@ async function generate(flags: GenerateFlags, flagNames: ReadonlySet<string>, co
     const { files: modelFiles } = await readModel(model);
     const options: GenerateOptions = {
       ...rowOptions(flags),
+      ...prompts,
       signal: context.signal,
       onProgress: (progress) => meter.show('rows', rowProgress(progress, resultsOf(job, flags), job?.keptRows ?? 0)),
       onStats: (final) => {
@@ -121,7 +121,7 @@ async function generate(flags: GenerateFlags, flagNames: ReadonlySet<string>, co
     const openEngine = (rows: number | undefined): Promise<Engine> => Engine.open({
       ...settings,
       expectedRows: async (tokenizer: Tokenizer) => {
-        const expected = await expectedRows(inputs, readOptions(flags), options, tokenizer, rows);
+        const expected = await expectedRows(inputs, readOptions(flags, prompts), options, tokenizer, rows);
         return expected && flags.sharePrefixes === 'off' ? { ...expected, sharedPrefixTokens: 0 } : expected;
       },
       signal: context.signal,
@@ -134,13 +134,13 @@ async function generate(flags: GenerateFlags, flagNames: ReadonlySet<string>, co
       ...showOpening(meter, context),
     });
     const { hash } = await identifyModel(modelFiles, { signal: context.signal, onProgress: showIdentifying(meter) });
-    job = await Job.open({ ...jobOptions(flags, formats), modelFiles, resultIdentity: foreseenIdentity(settings, hash), generate: options });
+    job = await Job.open({ ...jobOptions(flags, formats, prompts), modelFiles, resultIdentity: foreseenIdentity(settings, hash), generate: options });
     const results = resultsOf(job, flags);
     engine = await openEngine(results === undefined ? undefined : results - job.keptRows);
     if (flags.trace !== undefined) trace = new TraceFile(flags.trace, flags.resume);
     const start = performance.now();
     const running = engine;
-    const watch = new RunWatch(flags.chat === undefined);
+    const watch = new RunWatch(flags.chat === undefined && flags.system === undefined);
     const summary = await job.run({
       resultIdentity: running.resultIdentity,
       generate: (rows, rowsOptions) => watch.results(running.generate(watch.rows(rows), {
@@ -186,13 +186,15 @@ async function allThrough(...steps: readonly (() => unknown)[]): Promise<void> {
 }
 
 /** @param model as a path, once that is known */
-function checkPaths({ policy, hardware, output, errors, reuse, stats, trace }: GenerateFlags, inputs: readonly string[], model: string | undefined): Promise<void> {
+function checkPaths(flags: GenerateFlags, inputs: readonly string[], model: string | undefined): Promise<void> {
+  const { policy, hardware, output, errors, reuse, stats, trace } = flags;
   return checkCommandPaths({
     model,
     read: {
       input: inputs,
       policy: policy === 'auto' || policy === 'default' ? undefined : policy,
       hardware: hardware === 'this' ? undefined : hardware,
+      ...promptFiles(flags),
     },
     output: output === '-' ? undefined : output,
     errors,
@@ -216,21 +218,20 @@ function hasErrors({ failed, keptFailed }: JobSummary): boolean {
 }
 
 function rowOptions(flags: GenerateFlags): GenerateOptions {
-  const { maxNewTokens, temperature, topP, topK, minP, repetitionPenalty, seed, samples, stop, ignoreEos, logprobs, escapeSpecialTokens, chat, order, rowTimeout } = flags;
+  const { maxNewTokens, temperature, topP, topK, minP, repetitionPenalty, seed, samples, stop, ignoreEos, logprobs, order, rowTimeout } = flags;
   return {
-    maxNewTokens, temperature, topP, topK, minP, repetitionPenalty, seed, ignoreEos, escapeSpecialTokens, order,
+    maxNewTokens, temperature, topP, topK, minP, repetitionPenalty, seed, ignoreEos, order,
     ...(stop === undefined ? {} : { stop }),
     ...(samples === undefined ? {} : { samples }),
     ...(rowTimeout === undefined ? {} : { rowTimeout }),
     ...(logprobs === undefined ? {} : { logprobs }),
-    ...(chat === undefined ? {} : { chat: chat === 'on' }),
   };
 }
 
-function jobOptions(flags: GenerateFlags, formats: JobFormats): JobOptions {
+function jobOptions(flags: GenerateFlags, formats: JobFormats, prompts: GenerateOptions): JobOptions {
   const { output, carryFields, resume, retryErrors, overwrite } = flags;
   return {
-    input: inputOf(flags, formats),
+    input: inputOf(flags, formats, prompts),
     ...(queryOf(flags.input) === undefined ? {} : { identity: { input: flags.input, database: flags.database ?? null } }),
     output: output === '-' ? process.stdout : output,
     ...tableOptions(flags),
@@ -241,14 +242,14 @@ function jobOptions(flags: GenerateFlags, formats: JobFormats): JobOptions {
   };
 }
 
-function inputOf({ input, database, carryFields, ...flags }: GenerateFlags, { input: read, inputs, output }: JobFormats): JobOptions['input'] {
+function inputOf({ input, database, carryFields, ...flags }: GenerateFlags, { input: read, inputs, output }: JobFormats, prompts: GenerateOptions): JobOptions['input'] {
   const query = queryOf(input);
   if (query !== undefined) {
-    const { columns } = flags;
-    return readSql(query, { ...(database !== undefined && { database }), ...(columns && { columns }), carryFields: carryFields || output.format.carries === true });
+    const { columns, templated = false } = readOptions({ input, ...flags }, prompts);
+    return readSql(query, { ...(database !== undefined && { database }), ...(columns && { columns }), templated, carryFields: carryFields || output.format.carries === true });
   }
   if (input !== '-') return inputs.map((file) => file.path);
   // What an answer to a request says of it.
   const carried = read.format.carries === 'exact' && output.format === read.format;
-  return readRows(process.stdin, { ...readOptions({ input, ...flags }), carryFields: carryFields || carried, name: 'standard input' });
+  return readRows(process.stdin, { ...readOptions({ input, ...flags }, prompts), carryFields: carryFields || carried, name: 'standard input' });
 }

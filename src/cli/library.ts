@@ -12,7 +12,9 @@ export {
 export type { FormatChoice, JobFormats, JobOptions, JobSummary, MaxErrors, NamedFile, ReadRowsOptions } from '../jobs/index.js';
 export { commonTokens } from '../rows/commonTokens.js';
 export { prepareRow } from '../engine/rows/prepareRow.js';
-export type { RowInput, RowResult } from '../Row.js';
+export { REASONING, type Reasoning, type RowInput, type RowResult } from '../Row.js';
+export { checkPromptTemplate } from '../rows/promptTemplate.js';
+export { checkTemplateInput } from '../rows/templateInput.js';
 export { modelFiles } from '../model/modelFiles.js';
 export { ROW_LIMITS } from '../model/files/limits.js';
 export { Turns } from '../rows/Turns.js';

@@ -5,6 +5,7 @@ export type RowErrorCode =
   | 'invalid-json'
   | 'invalid-row' // not an object, or a field of the wrong type
   | 'no-prompt' // none of prompt, messages, tokens; or more than one of them
+  | 'missing-field' // the prompt's template asks for a field that the row does not have
   | 'empty-prompt' // nothing to start from: no tokens, and the model has no begin token
   | 'token-out-of-range'
   | 'too-long' // prompt and new tokens exceed the model's context

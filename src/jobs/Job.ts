@@ -287,7 +287,7 @@ export class Job implements AsyncDisposable {
     const { resultColumns = {}, delimiter, generate, output } = this.options;
     const parts = [
       ...(this.formats.input.format.carries === true ? [] : ['id']),
-      ...(generate?.samples === undefined ? [] : ['sample']), ...(generate?.logprobs === undefined ? [] : ['logprobs']),
+      ...(generate?.samples === undefined ? [] : ['sample']), ...(generate?.reasoning === 'separate' ? ['reasoning'] : []), ...(generate?.logprobs === undefined ? [] : ['logprobs']),
     ];
     return { table: () => this.input.table, resultColumns, parts, ...(delimiter !== undefined && { delimiter }), name: typeof output === 'string' ? output : 'output' };
   }

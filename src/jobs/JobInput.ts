@@ -99,11 +99,12 @@ export class JobInput {
   }
 
   #rowsOf(source: RowSource, carryFields: boolean, exact: boolean): AsyncGenerator<RowInput, void, undefined> {
-    const { columns, delimiter } = this.options;
+    const { columns, delimiter, generate } = this.options;
+    const templated = generate?.promptTemplate !== undefined;
     const options: ReadOptions = {
-      carryFields, exact, maxLineBytes: ROW_LIMITS.lineBytes, ...(columns && { columns }), ...(delimiter !== undefined && { delimiter }),
+      carryFields, exact, templated, maxLineBytes: ROW_LIMITS.lineBytes, ...(columns && { columns }), ...(delimiter !== undefined && { delimiter }),
       onTable: (table) => {
-        checkPromptColumn(source.name, table.columns, columns);
+        if (!templated) checkPromptColumn(source.name, table.columns, columns);
         if (this.#table === undefined) this.#table = table;
         else checkSameTable(source.name, this.#table, table);
       },

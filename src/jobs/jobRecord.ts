@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { isObject } from '../arguments/isObject.js';
+import { shortened } from '../arguments/shortened.js';
 import { JobFileError } from '../errors/JobFileError.js';
 import { UsageError } from '../errors/UsageError.js';
 import { listMissing } from '../model/files/listMissing.js';
@@ -48,8 +49,21 @@ export function resultOptions(options: GenerateOptions, more: Readonly<Record<st
     ignoreEos: options.ignoreEos ?? false,
     logprobs: options.logprobs ?? null,
     escapeSpecialTokens: options.escapeSpecialTokens ?? false,
-    chat: options.chat ?? null,
+    ...promptOptions(options),
     ...more,
+  };
+}
+
+/** How prompts are made, and what becomes of reasoning. Most of it as far as it is not the default: records from before there was a choice stay good. */
+function promptOptions({ promptTemplate, system, chat, tools, templateArgs, reasoning = 'keep' }: GenerateOptions): Readonly<Record<string, unknown>> {
+  return {
+    ...(promptTemplate !== undefined && { promptTemplate }),
+    ...(system !== undefined && { system }),
+    // What is not said lines of text and other rows decide for themselves, unless there is a system message.
+    chat: chat ?? (system === undefined ? null : true),
+    ...(tools && { tools }),
+    ...(templateArgs && { templateArgs }),
+    ...(reasoning !== 'keep' && { reasoning }),
   };
 }
 
@@ -159,7 +173,8 @@ function namesOf(...values: readonly object[]): ReadonlySet<string> {
 }
 
 function describeValues(name: string, was: unknown, is: unknown): string {
-  return `${name} (was ${JSON.stringify(was) ?? 'not set'}, is ${JSON.stringify(is) ?? 'not set'})`;
+  const words = (value: unknown): string => (value === undefined ? 'not set' : shortened(JSON.stringify(value) ?? 'not set'));
+  return `${name} (was ${words(was)}, is ${words(is)})`;
 }
 
 /** `(was a.gguf, is b.gguf)`; of the same names, those whose contents differ. */

@@ -1,20 +1,24 @@
 import { isObject } from '../arguments/isObject.js';
 import { RowError, type RowErrorCode } from '../errors/RowError.js';
-import type { ChatMessage } from '../model/Tokenizer.js';
+import type { ChatMessage, TemplateInput } from '../model/Tokenizer.js';
 import type { BadRow, Row, RowInput, RowPrompt } from '../Row.js';
 import { misspelt } from '../rows/misspelt.js';
 import { promptField } from '../rows/promptField.js';
 import { NUMBERS, PROMPTS } from '../rows/rowFields.js';
 
 /** The fields that are ours. */
-export const ROW_FIELDS: ReadonlySet<string> = new Set(['id', ...PROMPTS, ...NUMBERS, 'stop']);
+export const ROW_FIELDS: ReadonlySet<string> = new Set(['id', ...PROMPTS, ...NUMBERS, 'stop', 'tools', 'templateArgs']);
+
+/** What messages may have beside role, content and calls of tools. */
+const MESSAGE_TEXTS = ['name', 'tool_call_id', 'reasoning_content'] as const;
 
 /**
  * Reads a row out of a parsed line. Checks types only; the engine checks ranges. A field that is null counts as absent, as tables
  * exported to JSON write it. `__proto__` in it is an ordinary own field; nothing here copies fields by assignment.
  * @param line the line's number from 1: the id of a row that has none, which another row may be given (`duplicate` is false)
+ * @param templated whether all fields, or these, are values for a `promptTemplate`: they go into `fields`, and no prompt is looked for
  */
-export function parseRow(value: unknown, line: number, carryFields: boolean): RowInput {
+export function parseRow(value: unknown, line: number, carryFields: boolean, templated: boolean | Readonly<Record<string, unknown>> = false): RowInput {
   if (!isObject(value)) {
     return lineWithoutRow(line, 'invalid-row', `found ${describe(value)}, expected an object with one of prompt, messages and tokens`);
   }
@@ -24,8 +28,9 @@ export function parseRow(value: unknown, line: number, carryFields: boolean): Ro
   try {
     const id = readId(value['id']);
     if (id !== undefined) identity = { id };
-    if (!carryFields) checkNames(value);
-    return { ...identity, ...readPrompt(value), ...readNumbers(value), ...readStop(value['stop']), ...carry };
+    const fields = templated === true ? value : templated;
+    if (!carryFields && fields === false) checkNames(value);
+    return { ...identity, ...(fields === false ? readPrompt(value) : { fields }), ...readTemplateInput(value), ...readNumbers(value), ...readStop(value['stop']), ...carry };
   } catch (error) {
     if (!(error instanceof RowError)) throw error;
     return { ...identity, error: { code: error.rowCode, message: error.message }, ...carry };
@@ -37,7 +42,7 @@ export function lineWithoutRow(line: number, code: RowErrorCode, message: string
   return { id: line, duplicate: false, error: { code, message } };
 }
 
-/** A field that is nearly one of ours would be left out in silence. Where others are carried, it is one of them. @throws RowError */
+/** A field that is nearly one of ours would be left out in silence. Where others are carried, or go into a template, it is one of them. @throws RowError */
 function checkNames(value: Readonly<Record<string, unknown>>): void {
   const wrong = misspelt(Object.keys(value));
   if (wrong === undefined || isAbsent(value[wrong.name])) return;
@@ -72,10 +77,22 @@ function readPrompt(row: Readonly<Record<string, unknown>>): RowPrompt {
 
 function readMessage(value: unknown, at: number): ChatMessage {
   if (!isObject(value)) throw wrongType(`messages[${at}]`, value, 'an object {role, content}');
-  const { role, content } = value;
+  const { role, content, tool_calls: calls } = value;
   if (typeof role !== 'string') throw wrongType(`messages[${at}].role`, role, 'a string');
-  if (typeof content !== 'string') throw wrongType(`messages[${at}].content`, content, 'a string');
-  return { role, content };
+  const called = Array.isArray(calls) ? (calls as readonly unknown[]) : undefined;
+  if (!isAbsent(calls) && !called) throw wrongType(`messages[${at}].tool_calls`, calls, 'an array');
+  if (typeof content !== 'string' && !(called && isAbsent(content))) throw wrongType(`messages[${at}].content`, content, 'a string');
+  const texts = MESSAGE_TEXTS.filter((name) => !isAbsent(value[name])).map((name) => {
+    if (typeof value[name] !== 'string') throw wrongType(`messages[${at}].${name}`, value[name], 'a string');
+    return [name, value[name]] as const;
+  });
+  return { role, content: content ?? null, ...(called && { tool_calls: called }), ...Object.fromEntries(texts) };
+}
+
+function readTemplateInput({ tools, templateArgs }: Readonly<Record<string, unknown>>): TemplateInput {
+  if (!isAbsent(tools) && !Array.isArray(tools)) throw wrongType('tools', tools, 'an array of objects');
+  if (!isAbsent(templateArgs) && !isObject(templateArgs)) throw wrongType('templateArgs', templateArgs, 'an object');
+  return { ...(Array.isArray(tools) && { tools }), ...(isObject(templateArgs) && { templateArgs }) };
 }
 
 function readToken(value: unknown, at: number): number {

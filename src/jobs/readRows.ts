@@ -31,6 +31,8 @@ export interface ReadRowsOptions {
   readonly delimiter?: string;
   /** Keep the fields that are not ours (of a table: all columns), for the result's `row`. Default false. */
   readonly carryFields?: boolean;
+  /** All fields of a row are values for a `promptTemplate`: they go into its `fields`, and no prompt is looked for. Default false. */
+  readonly templated?: boolean;
   /** A longer line becomes a bad row and is never held in memory. Bytes; default 64 MiB. */
   readonly maxLineBytes?: number;
   /** What errors call the source. Default: the path, or `input`. */
@@ -38,7 +40,7 @@ export interface ReadRowsOptions {
 }
 
 const CHECKS: Readonly<Record<keyof ReadRowsOptions, Check>> = {
-  format: checkFormat, columns: checkColumns, delimiter: checkDelimiter, carryFields: checkBoolean, maxLineBytes: whole(1), name: text(),
+  format: checkFormat, columns: checkColumns, delimiter: checkDelimiter, carryFields: checkBoolean, templated: checkBoolean, maxLineBytes: whole(1), name: text(),
 };
 
 /**
@@ -49,9 +51,9 @@ const CHECKS: Readonly<Record<keyof ReadRowsOptions, Check>> = {
  */
 export function readRows(source: ByteSource, options: ReadRowsOptions = {}): AsyncGenerator<RowInput, void, undefined> {
   checkMembers('options', options, CHECKS);
-  const { format, carryFields = false, maxLineBytes = ROW_LIMITS.lineBytes, columns, delimiter, name } = options;
+  const { format, carryFields = false, templated = false, maxLineBytes = ROW_LIMITS.lineBytes, columns, delimiter, name } = options;
   checkSource(source, maxLineBytes, name);
-  return rowsOf(source, name, format, { carryFields, maxLineBytes, ...(columns && { columns }), ...(delimiter !== undefined && { delimiter }) });
+  return rowsOf(source, name, format, { carryFields, templated, maxLineBytes, ...(columns && { columns }), ...(delimiter !== undefined && { delimiter }) });
 }
 
 async function* rowsOf(source: ByteSource, givenName: string | undefined, choice: FormatChoice | undefined, options: ReadOptions): AsyncGenerator<RowInput, void, undefined> {

@@ -38,9 +38,11 @@ export interface ReadSqlOptions {
   readonly columns?: Readonly<Record<string, string>>;
   /** Keep all columns, for the result's `row`. Default false. */
   readonly carryFields?: boolean;
+  /** All columns are values for a `promptTemplate`: they go into a row's `fields`, and no prompt is looked for. Default false. */
+  readonly templated?: boolean;
 }
 
-const CHECKS: Readonly<Record<keyof ReadSqlOptions, Check>> = { database: text("a file's path"), columns: checkColumns, carryFields: checkBoolean };
+const CHECKS: Readonly<Record<keyof ReadSqlOptions, Check>> = { database: text("a file's path"), columns: checkColumns, carryFields: checkBoolean, templated: checkBoolean };
 
 /**
  * The rows of a query, by DuckDB: its own files, and CSV, Parquet, JSON, Postgres, SQLite, S3 … as its extensions have them. They are read as they are wanted. A job that is to be resumed
@@ -57,7 +59,7 @@ export function readSql(sql: string, options: ReadSqlOptions = {}): AsyncGenerat
   return rowsOf(sql, options);
 }
 
-async function* rowsOf(sql: string, { database = ':memory:', columns, carryFields = false }: ReadSqlOptions): AsyncGenerator<RowInput, void, undefined> {
+async function* rowsOf(sql: string, { database = ':memory:', columns, carryFields = false, templated = false }: ReadSqlOptions): AsyncGenerator<RowInput, void, undefined> {
   const { DuckDBInstance } = await load();
   const name = database === ':memory:' ? 'SQL' : database;
   const instance = await failing(name, () => DuckDBInstance.create(database, database === ':memory:' ? {} : { access_mode: 'READ_ONLY' }));
@@ -67,7 +69,7 @@ async function* rowsOf(sql: string, { database = ':memory:', columns, carryField
     connection = opened;
     const result = await failing(name, () => lastOf(opened, sql));
     const header = result.deduplicatedColumnNames();
-    checkPromptColumn(name, header, columns);
+    if (!templated) checkPromptColumn(name, header, columns);
     const fields = fieldsOfTable(name, header, columns);
     const wide = result.columnTypes().map((type) => WIDE.has(type.toString()));
     let number = 0;
@@ -75,7 +77,7 @@ async function* rowsOf(sql: string, { database = ':memory:', columns, carryField
     for (let step = await failing(name, () => chunks.next()); step.done !== true; step = await failing(name, () => chunks.next())) {
       for (const values of step.value) {
         number += 1;
-        const { carry, ...row } = tableRow(Object.fromEntries(header.map((column, at) => [column, valueOf(values[at], wide[at] === true)])), fields, number);
+        const { carry, ...row } = tableRow(Object.fromEntries(header.map((column, at) => [column, valueOf(values[at], wide[at] === true)])), fields, number, templated);
         yield carryFields && carry !== undefined ? { ...row, carry } : row;
       }
     }

@@ -6,6 +6,8 @@ export interface Tokenizer {
   /** Ids that end a row. Never empty unless the model declares none. */
   readonly endTokens: ReadonlySet<number>;
   readonly hasChatTemplate: boolean;
+  /** What the chat template puts round a model's reasoning; undefined where it marks none. */
+  readonly reasoningMarks?: ReasoningMarks | undefined;
 
   /**
    * @param options.specialTokens add the begin token (and whatever the model's post-processor adds). Default true.
@@ -19,23 +21,44 @@ export interface Tokenizer {
   /**
    * A decoder for a stream of tokens: `push` returns the text that is final so far, holding back bytes of an unfinished
    * character; the concatenation over a row, with `end()`, equals `decode` of all its tokens.
+   * @param options.reasoningMarks special tokens that mark reasoning are text. Default false
    */
-  stream(): { push(token: number): string; end(): string };
+  stream(options?: { reasoningMarks?: boolean }): { push(token: number): string; end(): string };
 
   /** Text of one token for humans (log-probabilities): `decode` of it alone, bytes that are no character as U+FFFD. */
   text(token: number): string;
 
   /** Renders messages through the model's chat template, with the generation prompt. @throws RowError 'chat-template' */
-  renderChat(messages: readonly ChatMessage[]): string;
+  renderChat(messages: readonly ChatMessage[], input?: TemplateInput): string;
 
   /**
    * `renderChat` and `encode` in one, without a second begin token. With `parseSpecial: false` control text inside the messages'
-   * content is data, while the template's own control tokens still work.
+   * content (and in what else the template is given) is data, while the template's own control tokens still work.
    */
-  encodeChat(messages: readonly ChatMessage[], options?: { parseSpecial?: boolean }): number[];
+  encodeChat(messages: readonly ChatMessage[], options?: TemplateInput & { parseSpecial?: boolean }): number[];
 }
 
+/** A message as chat templates know it: beside role and text what OpenAI's calls of tools have, under their names. */
 export interface ChatMessage {
   readonly role: string;
-  readonly content: string;
+  /** Null where calls stand in its place. */
+  readonly content: string | null;
+  readonly name?: string;
+  readonly tool_calls?: readonly unknown[];
+  readonly tool_call_id?: string;
+  readonly reasoning_content?: string;
+}
+
+/** What a chat template is given beside messages: plain JSON data. */
+export interface TemplateInput {
+  /** Descriptions of tools, as OpenAI writes them: `{type: 'function', function: {name, description, parameters}}`. */
+  readonly tools?: readonly unknown[] | undefined;
+  /** Variables that it may use, e.g. `{ enable_thinking: false }`. */
+  readonly templateArgs?: Readonly<Record<string, unknown>> | undefined;
+}
+
+/** Texts between which a model reasons. */
+export interface ReasoningMarks {
+  readonly start: string;
+  readonly end: string;
 }

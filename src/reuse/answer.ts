@@ -13,9 +13,9 @@ const [BRACKET, BRACE] = [0x5b, 0x7b];
  * and no -0: they are written as null and "-0". (Lone halves of surrogate pairs it escapes, so that they survive UTF-8.)
  * @returns undefined for what would not be read again
  */
-export function answerBytes({ text, tokens, finishReason, logprobs }: KeptAnswer): Buffer | undefined {
+export function answerBytes({ text, reasoning, tokens, finishReason, logprobs }: KeptAnswer): Buffer | undefined {
   const lists = logprobs?.map((entry) => [entry.token, wordFor(entry.logprob), entry.top.flatMap(({ token, logprob }) => [token, wordFor(logprob)])]);
-  const bytes = Buffer.from(JSON.stringify({ text, tokens, finishReason, logprobs: lists }));
+  const bytes = Buffer.from(JSON.stringify({ text, reasoning, tokens, finishReason, logprobs: lists }));
   return hasFewContainers(bytes) ? bytes : undefined;
 }
 
@@ -29,11 +29,13 @@ export function answerOf(bytes: Buffer): KeptAnswer | undefined {
     return undefined;
   }
   if (!isObject(value)) return undefined;
-  const { text, tokens, finishReason, logprobs } = value;
+  const { text, reasoning, tokens, finishReason, logprobs } = value;
   if (typeof text !== 'string' || !Array.isArray(tokens) || !tokens.every(isToken) || (finishReason !== 'stop' && finishReason !== 'length')) return undefined;
-  if (logprobs === undefined) return { text, tokens, finishReason };
+  if (reasoning !== undefined && typeof reasoning !== 'string') return undefined;
+  const answer: KeptAnswer = { text, ...(reasoning !== undefined && { reasoning }), tokens, finishReason };
+  if (logprobs === undefined) return answer;
   const entries = Array.isArray(logprobs) ? allOf(logprobs, entryOf) : undefined;
-  return entries && { text, tokens, finishReason, logprobs: entries };
+  return entries && { ...answer, logprobs: entries };
 }
 
 /**

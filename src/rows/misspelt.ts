@@ -2,14 +2,14 @@ import { nearest } from '../arguments/nearest.js';
 import { NUMBERS, PROMPTS } from './rowFields.js';
 
 /** Fields of a row that somebody may mean who writes another name. */
-const FIELDS = [...PROMPTS, ...NUMBERS, 'stop'] as const;
+const FIELDS = [...PROMPTS, ...NUMBERS, 'stop', 'tools', 'templateArgs'] as const;
 /** What else a row has, in files or in programs. */
-const KNOWN: ReadonlySet<string> = new Set([...FIELDS, 'id', 'index', 'duplicate', 'wantedSamples', 'carry', 'error', 'chat']);
+const KNOWN: ReadonlySet<string> = new Set([...FIELDS, 'id', 'index', 'duplicate', 'wantedSamples', 'carry', 'error', 'chat', 'fields']);
 
 /** What other tools call them. */
 const ELSEWHERE: Readonly<Record<string, (typeof FIELDS)[number]>> = {
   max_tokens: 'maxNewTokens', maxTokens: 'maxNewTokens', max_completion_tokens: 'maxNewTokens', max_output_tokens: 'maxNewTokens', n_predict: 'maxNewTokens', num_predict: 'maxNewTokens',
-  stop_sequences: 'stop', repeat_penalty: 'repetitionPenalty', num_return_sequences: 'samples',
+  stop_sequences: 'stop', chat_template_kwargs: 'templateArgs', chat_template_args: 'templateArgs', repeat_penalty: 'repetitionPenalty', num_return_sequences: 'samples',
 };
 
 /** Shorter names are near to too many words: `steps`, `topic`, `seen`. */

@@ -29,6 +29,7 @@ describe('--help', () => {
       'ignore-eos', 'logprobs', 'escape-special-tokens', 'precision', 'gpu-memory', 'gpu-products', 'cpu-memory', 'disk', 'disk-memory', 'policy', 'hardware', 'schedule',
       'batch-size', 'batches', 'compress-weights', 'compress-cache', 'sparse-attention', 'overlap', 'learn', 'threads', 'device', 'resume', 'order', 'stats',
       'trace', 'progress', 'carry-fields', 'retry-errors', 'overwrite', 'output-format', 'columns', 'result-columns', 'delimiter', 'errors', 'max-errors', 'row-timeout', 'database',
+      'prompt-template', 'system', 'chat', 'template-args', 'tools', 'reasoning',
     ];
     const entries = stdout.split(/^ {2}(?=--)/m).slice(1);
     for (const flag of flags) {

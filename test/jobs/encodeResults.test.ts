@@ -37,6 +37,12 @@ test('as Parquet, with names of our own, and a column for samples', async () => 
   expect(second?.carry).toMatchObject({ n: 2.5, s: null, answer: 'Y' });
 });
 
+test('reasoning has a column where it is asked for', async () => {
+  const reasoned = [{ id: 1, index: 0, text: 'x', reasoning: 'why', tokens: [1], finishReason: 'stop' as const, usage: { promptTokens: 1, completionTokens: 1 } }];
+  expect(await text(Readable.from(encodeResults(reasoned, { format: 'csv', reasoning: true })))).toBe('id,text,reasoning,finish_reason,error_code,error_message,prompt_tokens,completion_tokens\n1,x,why,stop,,,1,1\n');
+  expect(await text(Readable.from(encodeResults(reasoned, { format: 'csv' })))).not.toContain('why');
+});
+
 test('wrong arguments are refused at once; a reader that stops stops the source', async () => {
   expect(() => encodeResults(7 as never)).toThrow(UsageError);
   expect(() => encodeResults([], { format: 'xml' as never })).toThrow('format: found "xml"');

@@ -79,7 +79,7 @@ describe('lines', () => {
 describe('fields', () => {
   test('every override, and nulls count as absent', async () => {
     const row = {
-      id: 'x', messages: [{ role: 'user', content: 'hi', name: 'dropped' }], maxNewTokens: 1, temperature: 0.5, topP: 0.9, topK: 3,
+      id: 'x', messages: [{ role: 'user', content: 'hi', prefix: 'dropped' }], maxNewTokens: 1, temperature: 0.5, topP: 0.9, topK: 3,
       minP: 0.1, repetitionPenalty: 1.1, seed: 7, stop: ['a', 'b'], prompt: null, tokens: null,
     };
     expect(await rowsOf(JSON.stringify(row))).toEqual([{

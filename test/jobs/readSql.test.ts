@@ -40,6 +40,11 @@ test('wrong arguments are refused at once', () => {
     expect(first).toEqual({ id: '9007199254740993', prompt: 'x', carry: { id: '9007199254740993', n: 7, question: 'x' } });
   });
 
+  test('for a template all columns are values, and none has to hold prompts', async () => {
+    const [row] = await collect(readSql("select 1 as id, 'x' as subject, null as body", { templated: true }));
+    expect(row).toEqual({ id: 1, fields: { id: 1, subject: 'x', body: null } });
+  });
+
   test('a job from a query into a table goes on where it was', async () => {
     const output = path('out.csv');
     const job = (engine: StubEngine): ReturnType<typeof runJob> => runJob({ engine, input: readSql(TABLE, { carryFields: true }), output, resume: true });

@@ -47,6 +47,7 @@ describe('an answer', () => {
     '{"text":"a","tokens":[],"finishReason":"stop","logprobs":null}', '{"text":"a","tokens":[],"finishReason":"stop","logprobs":[[1,-1]]}',
     '{"text":"a","tokens":[],"finishReason":"stop","logprobs":[[1,"-1",[]]]}', '{"text":"a","tokens":[],"finishReason":"stop","logprobs":[[1,-1,[1]]]}',
     '{"text":"a","tokens":[],"finishReason":"stop","logprobs":[[1,-1,[1,1e999]]]}',
+    '{"text":"a","reasoning":7,"tokens":[],"finishReason":"stop"}',
   ])('is not %s', (text) => expect(answerOf(Buffer.from(text))).toBeUndefined());
 
   test('with more brackets than heap is neither read nor written', () => {

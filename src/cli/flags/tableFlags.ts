@@ -1,6 +1,6 @@
 import { Option, type Command } from 'commander';
 import {
-  checkColumns, checkDelimiter, checkMaxErrors, checkResultColumns, FORMAT_NAMES, jobFormats, type FormatChoice, type JobFormats, type JobOptions, type MaxErrors,
+  checkColumns, checkDelimiter, checkMaxErrors, checkResultColumns, FORMAT_NAMES, jobFormats, type FormatChoice, type GenerateOptions, type JobFormats, type JobOptions, type MaxErrors,
   type ReadRowsOptions,
 } from '../library.js';
 import { checkedText, columnNames, path } from './parsers.js';
@@ -70,6 +70,6 @@ export function jobFormatsOf({ input, output, inputFormat, outputFormat, errors 
 }
 
 /** How an input is read by itself. */
-export function readOptions({ inputFormat, columns, delimiter }: TableFlags): ReadRowsOptions {
-  return { format: inputFormat, ...(columns && { columns }), ...(delimiter !== undefined && { delimiter }) };
+export function readOptions({ inputFormat, columns, delimiter }: TableFlags, { promptTemplate }: GenerateOptions): ReadRowsOptions {
+  return { format: inputFormat, templated: promptTemplate !== undefined, ...(columns && { columns }), ...(delimiter !== undefined && { delimiter }) };
 }

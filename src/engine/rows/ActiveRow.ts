@@ -1,7 +1,7 @@
 import { RowError } from '../../errors/RowError.js';
 import { StopMatcher } from '../../model/StopMatcher.js';
 import type { Tokenizer } from '../../model/Tokenizer.js';
-import type { FinishReason, RowResult, TokenLogprob } from '../../Row.js';
+import type { FinishReason, Reasoning, RowResult, TokenLogprob } from '../../Row.js';
 import type { DeviceRow } from '../execution/Device.js';
 import type { RunRow } from '../execution/RunRow.js';
 import type { HeadOutput, SampledToken } from '../execution/Task.js';
@@ -9,6 +9,7 @@ import { failedResult } from '../../rows/failedResult.js';
 import type { RowId } from '../schedules/Square.js';
 import { notFinite } from './notFinite.js';
 import type { PreparedRow } from './prepareRow.js';
+import { endsReasoning, splitReasoning } from './splitReasoning.js';
 
 /** What a row carries from input to output. */
 export interface RowIdentity {
@@ -24,6 +25,8 @@ export interface TextRules {
   readonly ignoreEos: boolean;
   /** Alternatives to report with each token; undefined for no log-probabilities. */
   readonly logprobs: number | undefined;
+  /** Default: it stays in the text. */
+  readonly reasoning?: Reasoning | undefined;
   /** Seconds that a row may take from when it has a place; undefined for any. Looked at with each token. */
   readonly timeout?: number | undefined;
 }
@@ -59,11 +62,15 @@ export class ActiveRow implements RunRow<OrderedResult> {
     /** Called with the row's answer, or its error. */
     private readonly onAnswer: (result: RowResult) => void = () => undefined,
   ) {
-    this.stream = tokenizer.stream();
+    this.stream = tokenizer.stream({ reasoningMarks: this.splits });
     this.matcher = prepared.stop.length > 0 ? new StopMatcher(prepared.stop) : undefined;
     const { tokens, maxNewTokens, temperature, topP, topK, minP, repetitionPenalty, seed } = prepared;
     const capacityTokens = tokens.length + maxNewTokens;
     this.sequence = { tokens, capacityTokens, temperature, topP, topK, minP, repetitionPenalty, seed, logprobs: rules.logprobs ?? -1 };
+  }
+
+  private get splits(): boolean {
+    return (this.rules.reasoning ?? 'keep') !== 'keep';
   }
 
   get newTokens(): number {
@@ -109,6 +116,14 @@ export class ActiveRow implements RunRow<OrderedResult> {
     return this.tokens.length >= this.prepared.maxNewTokens ? this.finish('length', false) : undefined;
   }
 
+  /** The answer, and the reasoning before it where that was asked for. */
+  private parts(): Pick<RowResult, 'text' | 'reasoning'> {
+    const { reasoningMarks: marks } = this.tokenizer;
+    if (!this.splits || !marks) return { text: this.text };
+    const { reasoning, text } = splitReasoning(this.text, marks, endsReasoning(this.prepared.tokens, marks, this.tokenizer));
+    return { text, ...(reasoning !== undefined && this.rules.reasoning === 'separate' && { reasoning }) };
+  }
+
   /** Adds text; true if a stop string has been found in it. */
   private append(piece: string): boolean {
     if (!this.matcher) {
@@ -131,13 +146,14 @@ export class ActiveRow implements RunRow<OrderedResult> {
       }
       if (stopped) reason = 'stop';
     }
+    const parts = this.parts();
     this.counter.row(false, this.tokens.length);
     const { id, index, sample, carry } = this.identity;
     return {
       id,
       index,
       ...(sample !== undefined && { sample }),
-      text: this.text,
+      ...parts,
       tokens: this.tokens,
       finishReason: reason,
       usage: { promptTokens: this.prepared.tokens.length, completionTokens: this.tokens.length },

@@ -47,6 +47,6 @@ export class RecentAnswers {
   }
 }
 
-function bytesOf({ text, tokens, logprobs = [] }: Answer): number {
-  return ANSWER_BYTES + 2 * text.length + 8 * tokens.length + LOGPROB_BYTES * logprobs.reduce((sum, { top }) => sum + 1 + top.length, 0);
+function bytesOf({ text, reasoning = '', tokens, logprobs = [] }: Answer): number {
+  return ANSWER_BYTES + 2 * (text.length + reasoning.length) + 8 * tokens.length + LOGPROB_BYTES * logprobs.reduce((sum, { top }) => sum + 1 + top.length, 0);
 }

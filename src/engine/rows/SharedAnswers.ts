@@ -79,10 +79,10 @@ export class SharedAnswers {
   answered(key: string, result: RowResult): void {
     const others = this.waiting.get(key) ?? [];
     this.waiting.delete(key);
-    const { text, tokens, finishReason, logprobs } = result;
+    const { text, reasoning, tokens, finishReason, logprobs } = result;
     if (finishReason !== 'error') {
       this.recent?.put(key, { finishReason, ...answerOf(result) });
-      this.stored(this.store?.put(key, { text, tokens, finishReason, ...(logprobs && { logprobs }) }));
+      this.stored(this.store?.put(key, { text, ...(reasoning !== undefined && { reasoning }), tokens, finishReason, ...(logprobs && { logprobs }) }));
     }
     for (const row of others) this.equal(row, result);
     this.completeIfOver();
@@ -127,9 +127,9 @@ function answerFor({ id, index, sample, carry }: RowIdentity, answer: Answer | R
 }
 
 /** What the model answered, as a copy. */
-function answerOf({ text, tokens, usage, logprobs }: Answer | RowResult): Pick<RowResult, 'text' | 'tokens' | 'usage' | 'logprobs'> {
+function answerOf({ text, reasoning, tokens, usage, logprobs }: Answer | RowResult): Pick<RowResult, 'text' | 'reasoning' | 'tokens' | 'usage' | 'logprobs'> {
   return {
-    text, tokens: [...tokens], usage: { ...usage },
+    text, ...(reasoning !== undefined && { reasoning }), tokens: [...tokens], usage: { ...usage },
     ...(logprobs && { logprobs: logprobs.map(({ top, ...each }) => ({ ...each, top: top.map((other) => ({ ...other })) })) }),
   };
 }
@@ -137,7 +137,8 @@ function answerOf({ text, tokens, usage, logprobs }: Answer | RowResult): Pick<R
 /** What a store has given, which may be anybody's. @throws UsageError */
 function checkedAnswer(kept: unknown): KeptAnswer | undefined {
   if (kept === undefined) return undefined;
-  const { text, tokens, finishReason } = membersOf(kept);
-  if (typeof text === 'string' && Array.isArray(tokens) && (finishReason === 'stop' || finishReason === 'length')) return kept as KeptAnswer;
+  const { text, reasoning, tokens, finishReason } = membersOf(kept);
+  const texts = typeof text === 'string' && (reasoning === undefined || typeof reasoning === 'string');
+  if (texts && Array.isArray(tokens) && (finishReason === 'stop' || finishReason === 'length')) return kept as KeptAnswer;
   throw new UsageError(`reuse: found ${found(kept)} from get, expected undefined or an answer with text, tokens and a finishReason of stop or length`);
 }

@@ -3,7 +3,8 @@ import { checkSignal } from '../../arguments/checks.js';
 import { found } from '../../arguments/found.js';
 import { whole } from '../../arguments/memberChecks.js';
 import { UsageError } from '../../errors/UsageError.js';
-import { checkedTokens, type RowLimits } from './prepareRow.js';
+import type { RowLimits } from './prepareRow.js';
+import { checkedTokens } from './promptTokens.js';
 
 /** How a text is scored. */
 export interface PerplexityOptions {

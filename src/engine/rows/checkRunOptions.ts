@@ -1,11 +1,13 @@
 import { checkMembers, type Check } from '../../arguments/checkMembers.js';
 import { checkBoolean, checkFunction, checkSignal } from '../../arguments/checks.js';
 import { found } from '../../arguments/found.js';
-import { number, oneOf, size, whole } from '../../arguments/memberChecks.js';
+import { number, oneOf, size, text, whole } from '../../arguments/memberChecks.js';
 import { membersOf } from '../../arguments/membersOf.js';
 import { RowError } from '../../errors/RowError.js';
 import { UsageError } from '../../errors/UsageError.js';
-import type { SamplingOptions } from '../../Row.js';
+import { REASONING, type SamplingOptions } from '../../Row.js';
+import { checkPromptTemplate } from '../../rows/promptTemplate.js';
+import { checkTemplateInput } from '../../rows/templateInput.js';
 import { checkPeers } from '../stages/checkPeers.js';
 import type { FollowOptions, RunOptions } from './Generation.js';
 import { checkSampling } from './prepareRow.js';
@@ -42,7 +44,16 @@ const RUN_CHECKS: Readonly<Record<keyof RunOptions, Check>> = {
   rowTimeout: number({ least: 0, above: true }),
   logprobs: whole(0),
   escapeSpecialTokens: checkBoolean,
+  promptTemplate: checkPromptTemplate,
+  system: text(),
   chat: checkBoolean,
+  tools: (_name, tools) => {
+    checkTemplateInput({ tools: tools as readonly unknown[] });
+  },
+  templateArgs: (_name, templateArgs) => {
+    checkTemplateInput({ templateArgs: templateArgs as Readonly<Record<string, unknown>> });
+  },
+  reasoning: oneOf(...REASONING),
   order: oneOf('input', 'completion'),
   schedule: checkSchedule,
   sharePrefixes: checkBoolean,

@@ -35,7 +35,7 @@ export interface IntakeSetup {
 export async function* intake(rows: AsyncIterable<RowInput> | Iterable<RowInput>, setup: IntakeSetup): AsyncGenerator<ActiveRow, void, undefined> {
   const { options, tokenizer, limits, inFlight, recorder, answers } = setup;
   const ids = new IdSet();
-  const rules = { ignoreEos: options.ignoreEos ?? false, logprobs: options.logprobs, timeout: options.rowTimeout };
+  const rules = { ignoreEos: options.ignoreEos ?? false, logprobs: options.logprobs, reasoning: options.reasoning, timeout: options.rowTimeout };
   const turns = new Turns();
   /** Of the rows, and of their results. */
   let [number, sequence] = [0, 0];

@@ -1,13 +1,10 @@
 import { found } from '../../arguments/found.js';
 import { isWithin, rangeWords, wholeRange, type NumberRange } from '../../arguments/NumberRange.js';
-import { membersOf } from '../../arguments/membersOf.js';
 import { RowError } from '../../errors/RowError.js';
 import type { Tokenizer } from '../../model/Tokenizer.js';
 import type { GenerateOptions, Row, SamplingOptions } from '../../Row.js';
-import { ROW_LIMITS } from '../../model/files/limits.js';
-import { promptField } from '../../rows/promptField.js';
 import { SAMPLES } from '../../rows/rowFields.js';
-import { orRowError } from '../../rows/readableRow.js';
+import { promptTokens, readable } from './promptTokens.js';
 
 /** A row that has been checked and turned into tokens, with every parameter settled. */
 export interface PreparedRow {
@@ -93,69 +90,6 @@ function wantedSamples(wanted: unknown, count: number): readonly number[] {
   });
 }
 
-function promptTokens(row: Row, options: GenerateOptions, tokenizer: Tokenizer, limits: RowLimits): readonly number[] {
-  const field = promptField(row);
-  const parseSpecial = options.escapeSpecialTokens !== true;
-  if (field === 'tokens') return checkedTokens(row.tokens, limits.vocabularySize);
-  let tokens: number[];
-  if (field === 'messages') {
-    const messages = checkedMessages(row.messages);
-    checkUnits(messages.reduce((sum, { content }) => sum + content.length, 0), limits);
-    tokens = tokenizer.encodeChat(messages, { parseSpecial });
-  } else {
-    const prompt: unknown = row.prompt;
-    if (typeof prompt !== 'string') throw new RowError('invalid-row', `prompt: found ${found(prompt)}, expected a string`);
-    checkUnits(prompt.length, limits);
-    tokens = isChat(row, options, tokenizer) ? tokenizer.encodeChat([{ role: 'user', content: prompt }], { parseSpecial }) : tokenizer.encode(prompt, { parseSpecial });
-  }
-  if (tokens.length === 0) throw new RowError('empty-prompt', 'the prompt has no tokens, and the model has no begin token to start from');
-  return checkedTokens(tokens, limits.vocabularySize);
-}
-
-/** Whether a row's text is a user's message. @throws RowError */
-function isChat(row: Row, options: GenerateOptions, { hasChatTemplate }: Tokenizer): boolean {
-  const chat: unknown = 'chat' in row ? row.chat : undefined;
-  if (chat === undefined || chat === null || chat === 'auto') return options.chat ?? (chat === 'auto' && hasChatTemplate);
-  if (typeof chat !== 'boolean') throw new RowError('invalid-row', `chat: found ${found(chat)}, expected true, false or auto`);
-  return chat;
-}
-
-/** Text far beyond the model's context is refused before it takes seconds to find out how far. @throws RowError */
-function checkUnits(units: number, { contextTokens }: RowLimits): void {
-  const most = 2 ** 20 + ROW_LIMITS.textUnitsPerContextToken * contextTokens;
-  if (units <= most) return;
-  throw new RowError('too-long', `the prompt has ${units} UTF-16 units, the model's context holds ${contextTokens} tokens: expected at most ${most} units`);
-}
-
-/** A copy that nobody can change any more: a row waits for its turn, and its giver may fill the same array again. @throws RowError */
-export function checkedTokens(tokens: unknown, vocabularySize: number): readonly number[] {
-  return readable(() => {
-    if (!Array.isArray(tokens)) throw new RowError('invalid-row', `tokens: found ${found(tokens)}, expected an array of token ids`);
-    if (tokens.length === 0) throw new RowError('empty-prompt', 'tokens: found an empty array, expected at least one token id');
-    return Array.from(tokens as unknown[], (token) => {
-      if (typeof token !== 'number' || !Number.isInteger(token) || token < 0 || token >= vocabularySize) {
-        throw new RowError('token-out-of-range', `tokens: found ${found(token)}, expected ids from 0 to ${vocabularySize - 1}`);
-      }
-      return token;
-    });
-  });
-}
-
-function checkedMessages(messages: unknown): { role: string; content: string }[] {
-  return readable(() => {
-    if (!Array.isArray(messages) || messages.length === 0) {
-      throw new RowError('invalid-row', `messages: found ${found(messages)}, expected an array of at least one {role, content}`);
-    }
-    return [...(messages as unknown[])].map((message, index) => {
-      const { role, content } = membersOf(message);
-      if (typeof role !== 'string' || typeof content !== 'string') {
-        throw new RowError('invalid-row', `messages[${index}]: found ${found(message)}, expected {role, content} with strings`);
-      }
-      return { role, content };
-    });
-  });
-}
-
 function stopStrings(stop: unknown): readonly string[] {
   if (stop === undefined || stop === null) return [];
   return readable(() =>
@@ -164,13 +98,4 @@ function stopStrings(stop: unknown): readonly string[] {
       throw new RowError('invalid-parameter', `${Array.isArray(stop) ? `stop[${at}]` : 'stop'}: found ${found(text)}, expected a string that is not empty`);
     }),
   );
-}
-
-/** What lies deep in a row may be unreadable too. @throws RowError */
-function readable<T>(read: () => T): T {
-  try {
-    return read();
-  } catch (error) {
-    throw orRowError(error);
-  }
 }

@@ -8,8 +8,8 @@ import type { PreparedRow } from './prepareRow.js';
  * @param scope what else decides: an engine's `resultIdentityKey`, where keys of several meet
  * @returns 64 hexadecimal digits
  */
-export function rowKey({ tokens, temperature, maxNewTokens, topP, topK, minP, repetitionPenalty, seed, stop }: PreparedRow, { ignoreEos, logprobs }: TextRules, scope = ''): string {
+export function rowKey({ tokens, temperature, maxNewTokens, topP, topK, minP, repetitionPenalty, seed, stop }: PreparedRow, { ignoreEos, logprobs, reasoning = 'keep' }: TextRules, scope = ''): string {
   const chance = temperature > 0 ? [temperature, topP, topK, minP, seed] : null;
-  const parameters = JSON.stringify([scope, maxNewTokens, repetitionPenalty, stop, ignoreEos, logprobs ?? null, chance, tokens.length]);
+  const parameters = JSON.stringify([scope, maxNewTokens, repetitionPenalty, stop, ignoreEos, logprobs ?? null, chance, tokens.length, ...(reasoning === 'keep' ? [] : [reasoning])]);
   return createHash('sha256').update(parameters).update(Int32Array.from(tokens)).digest('hex');
 }

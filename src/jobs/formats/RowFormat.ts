@@ -18,6 +18,8 @@ export interface ReadOptions {
   readonly columns?: Readonly<Record<string, string>>;
   /** Keep what is not ours (of a table: all columns) as the row's `carry`. */
   readonly carryFields: boolean;
+  /** All fields of a row are values for a `promptTemplate`, and go into its `fields`; no prompt is looked for. Default false. */
+  readonly templated?: boolean;
   /** What is kept goes into a file of this format again: it need be of use to nobody else. Default false. */
   readonly exact?: boolean;
   /** Of CSV; default: what the header says. */
@@ -39,7 +41,7 @@ export interface WriteOptions {
   readonly table: () => Table | undefined;
   /** Names of result columns that differ from ours. */
   readonly resultColumns: Readonly<Record<string, string>>;
-  /** What results may have beside the usual: `sample`, `logprobs`. */
+  /** What results may have beside the usual: `sample`, `reasoning`, `logprobs`. */
   readonly parts: readonly string[];
   readonly delimiter?: string;
   /** What errors call the output. */

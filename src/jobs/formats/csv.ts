@@ -51,7 +51,7 @@ async function* rowsOf(source: RowSource, options: ReadOptions): AsyncGenerator<
       const carry = Object.fromEntries(header.map((column, at) => [column, record[at] ?? '']));
       if (record.length === header.length) {
         if (options.carryFields) Object.defineProperty(carry, RECORD, { value: { raw: raw.replace(/^[\r\n]+|[\r\n]+$/g, ''), delimiter: dialect.delimiter } });
-        const { carry: kept, ...row } = tableRow(carry, fields, number);
+        const { carry: kept, ...row } = tableRow(carry, fields, number, options.templated);
         yield options.carryFields && kept !== undefined ? { ...row, carry: kept } : row;
       } else {
         const message = `row ${number}: found ${record.length} values, expected ${header.length}, as the header has columns`;

@@ -5,18 +5,18 @@ import { formatResult } from '../formatResult.js';
 import { lineWithoutRow, parseRow } from '../parseRow.js';
 import { countLines, filledLines, noText, tooLong } from './lines.js';
 import { mappedFields } from './mappedFields.js';
-import type { RowFormat } from './RowFormat.js';
+import type { ReadOptions, RowFormat } from './RowFormat.js';
 
 /** One JSON object a line. */
 export const jsonl: RowFormat = {
   name: 'jsonl',
   extensions: ['jsonl', 'ndjson', 'json'],
   appendable: true,
-  async *rows(source, { columns, carryFields, maxLineBytes }) {
+  async *rows(source, { columns, maxLineBytes, ...options }) {
     for await (const { number, bytes } of filledLines(source, maxLineBytes)) {
       if (bytes === undefined) yield tooLong(number, maxLineBytes);
       else if (!isUtf8(bytes)) yield noText(number, 'invalid-json');
-      else yield parseLine(bytes.toString('utf8'), number, carryFields, columns);
+      else yield parseLine(bytes.toString('utf8'), number, options, columns);
     }
   },
   count: (source) => countLines(source, ROW_LIMITS.lineBytes),
@@ -32,7 +32,9 @@ function likelyFormat(line: string): string {
   return `; it may be ${format} rather than jsonl: say so (\`inputFormat\`)`;
 }
 
-function parseLine(line: string, number: number, carryFields: boolean, columns: Readonly<Record<string, string>> | undefined): RowInput {
+function parseLine(
+  line: string, number: number, { carryFields, templated }: Pick<ReadOptions, 'carryFields' | 'templated'>, columns: Readonly<Record<string, string>> | undefined,
+): RowInput {
   let value: unknown;
   try {
     value = JSON.parse(line);
@@ -40,5 +42,5 @@ function parseLine(line: string, number: number, carryFields: boolean, columns: 
     // V8's message quotes a piece of the line, so it stays short; a stack overflow on deep nesting ends here too.
     return lineWithoutRow(number, 'invalid-json', `line ${number}: ${error instanceof Error ? error.message : String(error)}${number === 1 ? likelyFormat(line) : ''}`);
   }
-  return parseRow(columns === undefined ? value : mappedFields(value, columns), number, carryFields);
+  return parseRow(columns === undefined ? value : mappedFields(value, columns), number, carryFields, templated);
 }

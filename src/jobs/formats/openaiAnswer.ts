@@ -31,9 +31,12 @@ function bodyOf(carry: FinishedRow['carry'], choices: readonly RowResult[], name
   const completion = choices.reduce((sum, { usage }) => sum + usage.completionTokens, 0);
   return {
     id: `${text ? 'cmpl' : 'chatcmpl'}-${name}`, object: text ? 'text_completion' : 'chat.completion', created: 0, model: typeof model === 'string' ? model : '',
-    choices: choices.map(({ sample, text: content, finishReason }) => ({
-      index: sample ?? 0, ...(text ? { text: content } : { message: { role: 'assistant', content, refusal: null } }), logprobs: null, finish_reason: finishReason,
-    })),
+    choices: choices.map(({ sample, text: content, reasoning, finishReason }) => {
+      // OpenAI's answers have no place for it; others' have it so.
+      const reasoned = reasoning === undefined ? {} : { reasoning_content: reasoning };
+      const answer = text ? { text: content, ...reasoned } : { message: { role: 'assistant', content, ...reasoned, refusal: null } };
+      return { index: sample ?? 0, ...answer, logprobs: null, finish_reason: finishReason };
+    }),
     usage: { prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion },
   };
 }

@@ -8,10 +8,10 @@ type Body = Readonly<Record<string, unknown>>;
 
 const CHAT = '/v1/chat/completions';
 const COMPLETIONS = '/v1/completions';
-/** Ours by theirs; the last three are what vLLM adds. */
+/** Ours by theirs; the last four are what vLLM adds. */
 const PARAMETERS: Readonly<Record<string, string>> = {
   max_tokens: 'maxNewTokens', max_completion_tokens: 'maxNewTokens', temperature: 'temperature', top_p: 'topP', seed: 'seed', stop: 'stop', n: 'samples',
-  top_k: 'topK', min_p: 'minP', repetition_penalty: 'repetitionPenalty',
+  top_k: 'topK', min_p: 'minP', repetition_penalty: 'repetitionPenalty', chat_template_kwargs: 'templateArgs',
 };
 /** What would change an answer and cannot be done, unless it says that it is off: nobody is to take an answer for what it is not. */
 const REFUSED = [

@@ -8,7 +8,7 @@ import { columnOf } from './mappedFields.js';
 type Columns = Readonly<Record<string, string>>;
 
 const WORDS: ReadonlySet<string> = new Set(['id', 'prompt']);
-const LISTS: ReadonlySet<string> = new Set(['messages', 'tokens', 'stop']);
+const LISTS: ReadonlySet<string> = new Set(['messages', 'tokens', 'stop', 'tools', 'templateArgs']);
 
 /**
  * Which columns of a table hold fields of a row.
@@ -35,10 +35,11 @@ export function checkPromptColumn(name: string, header: readonly string[], colum
 /**
  * A row of a table, with all of its columns as `carry`. Text in a column of numbers or lists is read as JSON writes them; an empty one is absent.
  * @param number the row's number from 1
+ * @param templated all columns are values for a `promptTemplate`
  */
-export function tableRow(carry: Readonly<Record<string, unknown>>, fields: ReturnType<typeof fieldsOfTable>, number: number): RowInput {
-  const row = parseRow(Object.fromEntries(fields.map(([field, column]) => [field, fieldOf(field, carry[column])])), number, false);
-  return { ...row, carry };
+export function tableRow(carry: Readonly<Record<string, unknown>>, fields: ReturnType<typeof fieldsOfTable>, number: number, templated = false): RowInput {
+  const values = Object.fromEntries(fields.map(([field, column]) => [field, fieldOf(field, carry[column])]));
+  return { ...parseRow(values, number, false, templated && { ...values, ...carry }), carry };
 }
 
 /** @throws JobFileError for a row with a field that is no column of the table that is being written, whose header stands already */
@@ -54,7 +55,7 @@ function fieldOf(field: string, value: unknown): unknown {
   if (field === 'prompt') return value;
   if (value === '') return undefined;
   if (WORDS.has(field)) return value;
-  if (LISTS.has(field)) return value.trimStart().startsWith('[') ? orText(value) : value;
+  if (LISTS.has(field)) return /^\s*[[{]/.test(value) ? orText(value) : value;
   return /^\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*$/i.test(value) ? Number(value) : value;
 }
 

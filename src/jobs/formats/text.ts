@@ -8,11 +8,14 @@ export const text: RowFormat = {
   name: 'text',
   extensions: ['txt', 'text'],
   appendable: true,
-  async *rows(source, { maxLineBytes }) {
+  async *rows(source, { maxLineBytes, templated = false }) {
     for await (const { number, bytes } of filledLines(source, maxLineBytes)) {
       if (bytes === undefined) yield tooLong(number, maxLineBytes);
       else if (!isUtf8(bytes)) yield noText(number, 'invalid-row');
-      else yield { id: number, duplicate: false, prompt: bytes.toString('utf8'), chat: 'auto' };
+      else {
+        const prompt = bytes.toString('utf8');
+        yield { id: number, duplicate: false, chat: 'auto', ...(templated ? { fields: { prompt } } : { prompt }) };
+      }
     }
   },
   count: (source) => countLines(source, ROW_LIMITS.lineBytes),

@@ -1,14 +1,23 @@
 import { RowError } from '../../errors/RowError.js';
 import { SpillwayError } from '../../errors/SpillwayError.js';
 import { TOKENIZER_LIMITS } from '../files/limits.js';
-import type { ChatMessage } from '../Tokenizer.js';
+import type { ChatMessage, ReasoningMarks, TemplateInput } from '../Tokenizer.js';
 import { BoundedInterpreter } from './BoundedInterpreter.js';
 import type { Guard } from './Guard.js';
 import { Environment, Template, type JinjaNode } from './jinja.js';
+import { reasoningMarksIn } from './reasoningMarks.js';
 import { registerGlobals } from './templateGlobals.js';
+import { unitsOfChat } from './unitsOfChat.js';
 
 /** UTF-16 units whose time a message has on top of its own: templates do some things once a message. */
 const UNITS_PER_MESSAGE = 100;
+
+/** Members of a message that templates see. */
+const MEMBERS = ['role', 'content', 'name', 'tool_calls', 'tool_call_id', 'reasoning_content'] as const;
+
+function known(message: ChatMessage): Readonly<Record<string, unknown>> {
+  return Object.fromEntries(MEMBERS.filter((name) => message[name] !== undefined).map((name) => [name, message[name]]));
+}
 
 /** A model's chat template (Jinja), rendered within bounds: a template comes with the model's file and is not trusted. */
 export class ChatTemplate {
@@ -25,20 +34,23 @@ export class ChatTemplate {
     this.#guard = guard;
   }
 
+  /** What it puts round reasoning; undefined where it names none of the marks that are known. */
+  get reasoningMarks(): ReasoningMarks | undefined {
+    return reasoningMarksIn(this.#source);
+  }
+
   /** @throws RowError 'chat-template' if the template cannot be parsed, refuses the messages, or goes beyond a limit */
-  render(messages: readonly ChatMessage[]): string {
+  render(messages: readonly ChatMessage[], { tools, templateArgs }: TemplateInput = {}): string {
     this.#guard.field = 'chat_template';
     try {
       const program = this.#program();
-      const size = messages.reduce((sum, { role, content }) => sum + role.length + content.length, 0);
+      const size = unitsOfChat(messages, { tools, templateArgs });
       return this.#guard.run(size + UNITS_PER_MESSAGE * messages.length, () => {
         const environment = new Environment();
         registerGlobals(environment);
-        for (const [name, value] of Object.entries(this.#variables)) environment.set(name, value);
-        environment.set('messages', messages.map(({ role, content }) => ({ role, content })));
-        environment.set('add_generation_prompt', true);
-        environment.set('tools', null);
-        environment.set('documents', null);
+        const own = { messages: messages.map(known), add_generation_prompt: true, tools: tools ?? null };
+        const variables: Readonly<Record<string, unknown>> = { ...this.#variables, documents: null, ...templateArgs, ...own };
+        for (const [name, value] of Object.entries(variables)) environment.set(name, value);
         return new BoundedInterpreter(environment, messages.length, size).render(program);
       });
     } catch (error) {

@@ -1,5 +1,5 @@
 import { RowError } from '../../errors/RowError.js';
-import type { ChatMessage, Tokenizer } from '../Tokenizer.js';
+import type { ChatMessage, ReasoningMarks, TemplateInput, Tokenizer } from '../Tokenizer.js';
 import { AddedTokens, type AddedToken, type Section } from './AddedTokens.js';
 import { ChainCost } from './ChainCost.js';
 import type { DecodeStage, Part } from './decoders.js';
@@ -9,6 +9,7 @@ import type { Guard } from './Guard.js';
 import { LimitError } from './LimitError.js';
 import type { Normalizer } from './Normalizer.js';
 import { sectionsOfChat } from './sectionsOfChat.js';
+import { unitsOfChat } from './unitsOfChat.js';
 import type { TokenizerParts } from './TokenizerParts.js';
 
 const ANY = (): boolean => true;
@@ -23,6 +24,7 @@ const NOT_SPECIAL = (token: AddedToken): boolean => !token.special;
 /** The tokenizer: added tokens, normalizer, pre-tokenizer, model and decoder in the order that the reference applies them. */
 export class PartsTokenizer implements Tokenizer {
   readonly endTokens: ReadonlySet<number>;
+  readonly reasoningMarks: ReasoningMarks | undefined;
   readonly #parts: TokenizerParts;
   /** Matched in the text as given, and in the normalized text. */
   readonly #verbatim: AddedTokens;
@@ -40,6 +42,7 @@ export class PartsTokenizer implements Tokenizer {
   ) {
     this.#parts = parts;
     this.endTokens = new Set(parts.endTokens.filter((id) => id < vocabularySize));
+    this.reasoningMarks = parts.chatTemplate?.reasoningMarks;
     this.#added = new Map(parts.addedTokens.map((token) => [token.id, token]));
     this.#verbatim = new AddedTokens(parts.addedTokens.filter((token) => !token.normalized));
     this.#guard = parts.guard;
@@ -103,43 +106,44 @@ export class PartsTokenizer implements Tokenizer {
   decode(tokens: readonly number[], options: { skipSpecial?: boolean } = {}): string {
     const units = tokens.reduce((sum, id) => sum + (this.#added.get(id)?.content ?? this.#parts.tokens[id] ?? '').length, 0);
     return this.#guard.row(units, this.#parts.decoder.cost.work, () => {
-      const stream = new TokenStream(this.#parts, this.#added, options.skipSpecial ?? true);
+      const stream = new TokenStream(this.#parts, this.#added, (options.skipSpecial ?? true) ? NOT_SPECIAL : ANY);
       let text = '';
       for (const token of tokens) text += stream.push(token);
       return text + stream.end();
     });
   }
 
-  stream(): { push(token: number): string; end(): string } {
-    return new TokenStream(this.#parts, this.#added, true);
+  stream(options: { reasoningMarks?: boolean } = {}): { push(token: number): string; end(): string } {
+    const { start, end } = (options.reasoningMarks === true ? this.reasoningMarks : undefined) ?? {};
+    return new TokenStream(this.#parts, this.#added, (token) => !token.special || token.content === start || token.content === end);
   }
 
   text(token: number): string {
     return this.decode([token], { skipSpecial: false });
   }
 
-  renderChat(messages: readonly ChatMessage[]): string {
+  renderChat(messages: readonly ChatMessage[], input?: TemplateInput): string {
     const template = this.#parts.chatTemplate;
     if (template === undefined) {
       throw new RowError('chat-template', 'found messages, but the model has no chat template: expected a row with prompt or tokens');
     }
-    return template.render(messages);
+    return template.render(messages, input);
   }
 
-  encodeChat(messages: readonly ChatMessage[], options: { parseSpecial?: boolean } = {}): number[] {
-    if (options.parseSpecial ?? true) return this.encode(this.renderChat(messages), { specialTokens: false });
-    const units = messages.reduce((sum, { role, content }) => sum + role.length + content.length, 0);
+  encodeChat(messages: readonly ChatMessage[], { parseSpecial = true, tools, templateArgs }: TemplateInput & { parseSpecial?: boolean } = {}): number[] {
+    const input = { tools, templateArgs };
+    if (parseSpecial) return this.encode(this.renderChat(messages, input), { specialTokens: false });
     // Not under the clock of the rest: a template's failure to parse is to be remembered.
-    const plain = this.renderChat(messages);
-    return this.#guard.row(units, Infinity, () => this.#encodeAsData(messages, plain));
+    const plain = this.renderChat(messages, input);
+    return this.#guard.row(unitsOfChat(messages, input), Infinity, () => this.#encodeAsData(messages, input, plain));
   }
 
   /** Encodes a conversation whose messages are data: of control tokens only the template's own count. */
-  #encodeAsData(messages: readonly ChatMessage[], plain: string): number[] {
+  #encodeAsData(messages: readonly ChatMessage[], input: TemplateInput, plain: string): number[] {
     const out: number[] = [];
     const control = (this.#control ??= new AddedTokens(this.#parts.addedTokens.filter((token) => token.special)));
     const encoding: Encoding = { accept: NOT_SPECIAL, out, units: plain.length, normalized: 0 };
-    for (const section of sectionsOfChat((marked) => this.renderChat(marked), messages, plain, control)) {
+    for (const section of sectionsOfChat((marked) => this.renderChat(marked.messages, marked.input), { messages, input }, plain, control)) {
       if ('token' in section) out.push(section.token.id);
       else {
         // User-defined tokens still match in data; only the row's true beginning counts as such.
@@ -185,7 +189,7 @@ function wellFormed(text: string): string {
 class TokenStream {
   readonly #parts: TokenizerParts;
   readonly #added: ReadonlyMap<number, AddedToken>;
-  readonly #skipSpecial: boolean;
+  readonly #isText: (token: AddedToken) => boolean;
   readonly #stages: readonly DecodeStage[];
   #text = '';
   /** UTF-16 units that have gone into each stage, and that came out of the last one; and the most that each of them may be. */
@@ -194,10 +198,11 @@ class TokenStream {
   /** The sum of all of them. */
   #all = 0;
 
-  constructor(parts: TokenizerParts, added: ReadonlyMap<number, AddedToken>, skipSpecial: boolean) {
+  /** @param isText which added tokens are text; the others are left out */
+  constructor(parts: TokenizerParts, added: ReadonlyMap<number, AddedToken>, isText: (token: AddedToken) => boolean) {
     this.#parts = parts;
     this.#added = added;
-    this.#skipSpecial = skipSpecial;
+    this.#isText = isText;
     this.#stages = parts.decoder.stages();
     this.#units = Array.from({ length: this.#stages.length + 1 }, () => 0);
   }
@@ -207,7 +212,7 @@ class TokenStream {
     const added = this.#added.get(token);
     const text = added?.content ?? this.#parts.tokens[token];
     // An id without a token, as padded vocabularies have them, has no text.
-    if (text === undefined || (this.#skipSpecial && added?.special === true)) return '';
+    if (text === undefined || (added !== undefined && !this.#isText(added))) return '';
     this.#most += ROW_LIMITS.answerUnitsPerToken;
     const { guard, decoder } = this.#parts;
     const part = { text, verbatim: added !== undefined };

@@ -1,5 +1,12 @@
-import type { ChatMessage } from '../Tokenizer.js';
+import { isObject } from '../../arguments/isObject.js';
+import type { ChatMessage, TemplateInput } from '../Tokenizer.js';
 import type { AddedToken, AddedTokens, Section } from './AddedTokens.js';
+
+/** All that a chat template is given. */
+export interface Chat {
+  readonly messages: readonly ChatMessage[];
+  readonly input: TemplateInput;
+}
 
 /**
  * Cuts a rendered conversation into the template's own control tokens and text that is data, whatever control text the messages hold.
@@ -10,20 +17,37 @@ import type { AddedToken, AddedTokens, Section } from './AddedTokens.js';
  * the markers; where that shows in the text, only whole control tokens inside the messages are marked.
  * @param plain the messages rendered as they are
  */
-export function sectionsOfChat(render: (messages: readonly ChatMessage[]) => string, messages: readonly ChatMessage[], plain: string, matcher: AddedTokens): Section[] {
+export function sectionsOfChat(render: (chat: Chat) => string, chat: Chat, plain: string, matcher: AddedTokens): Section[] {
   const control = matcher.tokens;
-  const marker = unusedCharacter(plain, messages);
+  const marker = unusedCharacter(plain + JSON.stringify(chat));
   const first = new Set(control.map((token) => token.content.charAt(0)));
-  const everywhere = render(mark(messages, (text) => markCharacters(text, first, marker)));
-  const rendered = everywhere.replaceAll(marker, '') === plain ? everywhere : render(mark(messages, (text) => markTokens(text, matcher, control, marker)));
+  const characters: Marker = { text: (text) => markCharacters(text, first, marker), name: (name) => markCharacters(name, first, marker) };
+  const tokens: Marker = { text: (text) => markTokens(text, matcher, control, marker), name: (name) => breakTokens(name, matcher, marker) };
+  const everywhere = render(markedChat(chat, characters));
+  const rendered = everywhere.replaceAll(marker, '') === plain ? everywhere : render(markedChat(chat, tokens));
   return matcher
     .split(rendered, () => true)
     .map((section) => ('token' in section ? section : { text: section.text.replaceAll(marker, ''), start: section.start }))
     .filter((section) => 'token' in section || section.text !== '');
 }
 
-function mark(messages: readonly ChatMessage[], change: (text: string) => string): ChatMessage[] {
-  return messages.map((message) => ({ role: change(message.role), content: change(message.content) }));
+/** How data is marked: its texts, and the names of its members. */
+interface Marker {
+  text(text: string): string;
+  name(name: string): string;
+}
+
+/** What the members of messages and of the input are called is no data. */
+function markedChat({ messages, input: { tools, templateArgs } }: Chat, marker: Marker): Chat {
+  const values = <T extends object>(of: T): T => Object.fromEntries(Object.entries(of).map(([name, value]) => [name, marked(value, marker)])) as T;
+  return { messages: messages.map(values), input: { tools: tools?.map((tool) => marked(tool, marker)), templateArgs: templateArgs && values(templateArgs) } };
+}
+
+function marked(value: unknown, marker: Marker): unknown {
+  if (typeof value === 'string') return marker.text(value);
+  if (Array.isArray(value)) return value.map((each) => marked(each, marker));
+  if (!isObject(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, each]) => [marker.name(name), marked(each, marker)]));
 }
 
 function markCharacters(text: string, first: ReadonlySet<string>, marker: string): string {
@@ -39,12 +63,14 @@ function markCharacters(text: string, first: ReadonlySet<string>, marker: string
 
 /** Breaks whole control tokens, and beginnings and ends of them where the text ends, since the template's text may complete them. */
 function markTokens(text: string, matcher: AddedTokens, control: readonly AddedToken[], marker: string): string {
-  let result = '';
-  for (const section of matcher.split(text, () => true)) {
-    result += 'token' in section ? section.token.content.charAt(0) + marker + section.token.content.slice(1) : section.text;
-  }
+  let result = breakTokens(text, matcher, marker);
   if (touches(control, (content, size) => result.startsWith(content.slice(content.length - size)))) result = marker + result;
   return touches(control, (content, size) => result.endsWith(content.slice(0, size))) ? result + marker : result;
+}
+
+function breakTokens(text: string, matcher: AddedTokens, marker: string): string {
+  const parts = matcher.split(text, () => true);
+  return parts.map((part) => ('token' in part ? part.token.content.charAt(0) + marker + part.token.content.slice(1) : part.text)).join('');
 }
 
 /** Whether `matches` holds for a proper part, of some size, of some control token. */
@@ -55,10 +81,9 @@ function touches(control: readonly AddedToken[], matches: (content: string, size
   });
 }
 
-/** A noncharacter, or a private one, that occurs neither in the rendered text nor in the messages. */
-function unusedCharacter(rendered: string, messages: readonly ChatMessage[]): string {
-  const used = new Set(rendered);
-  for (const { role, content } of messages) for (const character of role + content) used.add(character);
+/** A noncharacter, or a private one, that does not occur in the text. */
+function unusedCharacter(text: string): string {
+  const used = new Set(text);
   let code = 0xfdd0;
   while (used.has(String.fromCodePoint(code))) code = code === 0xfdef ? 0xe000 : code === 0xf8ff ? 0xf0000 : code + 1;
   return String.fromCodePoint(code);

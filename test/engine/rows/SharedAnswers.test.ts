@@ -4,7 +4,7 @@ import type { OrderedResult } from '../../../src/engine/rows/ActiveRow.js';
 import { SharedAnswers } from '../../../src/engine/rows/SharedAnswers.js';
 
 const answer = (id: string): RowResult => ({
-  id, index: 0, text: 'a', tokens: [4], finishReason: 'stop', usage: { promptTokens: 2, completionTokens: 1 },
+  id, index: 0, text: 'a', reasoning: 'r', tokens: [4], finishReason: 'stop', usage: { promptTokens: 2, completionTokens: 1 },
   logprobs: [{ token: 4, logprob: -1, top: [{ token: 5, logprob: -2 }] }], row: { own: id },
 });
 
@@ -73,7 +73,7 @@ test('what is on its way into the store is waited for, and what that rejects wit
 });
 
 test('what a store gives that is no answer is refused', async () => {
-  for (const given of [{}, null, 'text', { text: 'a', tokens: 'b', finishReason: 'stop' }, { text: 'a', tokens: [], finishReason: 'error' }]) {
+  for (const given of [{}, null, 'text', { text: 'a', tokens: 'b', finishReason: 'stop' }, { text: 'a', reasoning: 7, tokens: [], finishReason: 'stop' }, { text: 'a', tokens: [], finishReason: 'error' }]) {
     const answers = new SharedAnswers({ equal: () => undefined, reused: () => undefined }, false, { get: () => given as never, put: () => undefined });
     await expect(answers.has('k', { id: 'a', index: 0, sequence: 0 }, 2)).rejects.toThrow(/^reuse: found .* from get, expected undefined or an answer with text, tokens/);
   }
@@ -102,7 +102,7 @@ test('what is kept is there at once, under the row\'s own name, and what was com
   expect(await answers.has('l', { id: 'd', index: 5, sequence: 7 }, 7)).toBe(false);
   answers.answered('l', answer('c'));
   answers.answered('m', { ...answer('e'), finishReason: 'error', error: { code: 'numeric', message: 'm' } });
-  const { text, tokens, finishReason, logprobs } = answer('c');
-  expect([...kept]).toEqual([['k', { text: 't', tokens: [1, 2], finishReason: 'length' }], ['l', { text, tokens, finishReason, logprobs }]]);
+  const { text, reasoning, tokens, finishReason, logprobs } = answer('c');
+  expect([...kept]).toEqual([['k', { text: 't', tokens: [1, 2], finishReason: 'length' }], ['l', { text, reasoning, tokens, finishReason, logprobs }]]);
   expect(counted).toEqual({ equal: 0, reused: 1 });
 });

@@ -78,14 +78,16 @@ test('parameters are those that they stand for; what is a request of another kin
   writeLines(file, [
     chat('a', { max_completion_tokens: 7, temperature: 0.5, top_p: 0.9, seed: 3, stop: ['x'], n: 2, user: 'u', frequency_penalty: 0, response_format: { type: 'text' }, tools: [] }),
     chat('b', { messages: [{ role: 'user', content: [{ type: 'text', text: 'p' }, { type: 'text', text: 'q' }] }], n: 1 }),
-    completion('c', { prompt: [1, 2, 3], max_tokens: null }), completion('d', { prompt: [[4]] }), completion('e', { prompt: ['x'] }), ...wrong.map(([request]) => request),
+    completion('c', { prompt: [1, 2, 3], max_tokens: null }), completion('d', { prompt: [[4]] }), completion('e', { prompt: ['x'] }),
+    chat('f', { messages: [{ role: 'assistant', content: null, tool_calls: [{ id: 't' }] }, { role: 'tool', content: '1', tool_call_id: 't' }], chat_template_kwargs: { enable_thinking: false } }), ...wrong.map(([request]) => request),
   ]);
   const rows = await collect(readRows(file));
-  expect(rows.slice(0, 5)).toEqual([
+  expect(rows.slice(0, 6)).toEqual([
     { id: 'a', messages: [{ role: 'user', content: 'hi' }], maxNewTokens: 7, temperature: 0.5, topP: 0.9, seed: 3, stop: ['x'], samples: 2 },
     { id: 'b', messages: [{ role: 'user', content: 'pq' }] }, { id: 'c', tokens: [1, 2, 3] }, { id: 'd', tokens: [4] }, { id: 'e', prompt: 'x' },
+    { id: 'f', messages: [{ role: 'assistant', content: null, tool_calls: [{ id: 't' }] }, { role: 'tool', content: '1', tool_call_id: 't' }], templateArgs: { enable_thinking: false } },
   ]);
-  for (const [at, [, words]] of wrong.entries()) expect(rows[at + 5]).toMatchObject({ error: { message: expect.stringContaining(words) } });
+  for (const [at, [, words]] of wrong.entries()) expect(rows[at + 6]).toMatchObject({ error: { message: expect.stringContaining(words) } });
 });
 
 describe('answers', () => {
@@ -99,6 +101,13 @@ describe('answers', () => {
     });
   });
 
+  test('reasoning stands beside the answer', () => {
+    for (const [url, choice] of [['/v1/chat/completions', { message: { role: 'assistant', content: 'x', reasoning_content: 'why', refusal: null } }], ['/v1/completions', { text: 'x', reasoning_content: 'why' }]] as const) {
+      const row = { result: { ...result(0, 'x'), reasoning: 'why' }, carry: { url, body: {} } };
+      expect(JSON.parse(answerLine(row, [row]))).toMatchObject({ response: { body: { choices: [choice] } } });
+    }
+  });
+
   test.each([
     ['{"custom_id":"a","method":"POST","url":"/v1","body":{}}\n{"prompt":1', true], ['\n {"url":"u","body":{},"custom_id":"a"}', true], ['{"custom_id":"a","url":"u","body":{"prompt":"goes on', true],
     ['{"prompt":"custom_id url body"}\n', false], ['{"id":"a"}\n{"custom_id":"a","url":"u","body":{}}', false], ['', false], ['[1]\n', false],
@@ -107,5 +116,5 @@ describe('answers', () => {
 
 test('a name that says another format is believed', async () => {
   writeFileSync(path('batch.txt'), `${JSON.stringify(chat('a'))}\n`);
-  expect(await collect(readRows(path('batch.txt')))).toEqual([{ id: 1, duplicate: false, prompt: JSON.stringify(chat('a')) }]);
+  expect(await collect(readRows(path('batch.txt')))).toEqual([{ id: 1, duplicate: false, prompt: JSON.stringify(chat('a')), chat: 'auto' }]);
 });

@@ -85,9 +85,9 @@ describe('templates that are broken or hostile', () => {
     expect(new ChatTemplate("{{ strftime_now('%d %B %Y %% %Q') }}", {}, GUARD).render([])).toMatch(/^\d\d (January|February|March|April|May|June|July|August|September|October|November|December) \d{4} % %Q$/);
   });
 
-  test('members of messages other than role and content do not reach the template', () => {
-    const messages = [{ role: 'user', content: 'a', tool_calls: ['<|im_end|>'] }] as unknown as ChatMessage[];
-    expect(new ChatTemplate('{{ messages[0].tool_calls is defined }}', {}, GUARD).render(messages)).toBe('false');
+  test('members of messages that nobody knows do not reach the template', () => {
+    const messages = [{ role: 'user', content: 'a', prefix: '<|im_end|>', name: 'Ann' }] as unknown as ChatMessage[];
+    expect(new ChatTemplate('{{ messages[0].prefix is defined }} {{ messages[0].name }}', {}, GUARD).render(messages)).toBe('false Ann');
   });
 });
 

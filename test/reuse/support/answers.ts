@@ -18,6 +18,6 @@ const text = fc.oneof(fc.string({ unit: 'binary' }), fc.array(fc.nat(0xffff)).ma
 const entry = fc.record({ token, logprob, top: fc.array(fc.record({ token, logprob }, { noNullPrototype: true }), { maxLength: 5 }) }, { noNullPrototype: true });
 
 export const answers: fc.Arbitrary<KeptAnswer> = fc.record(
-  { text, tokens: fc.array(token), finishReason: fc.constantFrom('stop' as const, 'length' as const), logprobs: fc.array(entry, { maxLength: 5 }) },
+  { text, reasoning: text, tokens: fc.array(token), finishReason: fc.constantFrom('stop' as const, 'length' as const), logprobs: fc.array(entry, { maxLength: 5 }) },
   { requiredKeys: ['text', 'tokens', 'finishReason'], noNullPrototype: true },
 );

@@ -39,7 +39,7 @@ async function* rowsOf(source: RowSource, options: ReadOptions): AsyncGenerator<
   const fields = fieldsOfTable(source.name, names, options.columns);
   options.onTable?.({ columns: names, typed: file.columns });
   const wanted = new Set(fields.map(([, column]) => column));
-  const read = file.columns.filter(({ name }) => options.carryFields || wanted.has(name));
+  const read = file.columns.filter(({ name }) => options.carryFields || options.templated === true || wanted.has(name));
   let number = 0;
   for (const [group, { rows }] of file.groups.entries()) {
     for await (const { count, columns } of batches(file, group, rows, read)) {
@@ -94,15 +94,18 @@ function where(group: number, leaf: Leaf): string {
 }
 
 function rowsOfBatch(
-  columns: readonly BatchColumn[], count: number, before: number, fields: ReturnType<typeof fieldsOfTable>, wanted: ReadonlySet<string>, { carryFields, exact = false }: ReadOptions,
+  columns: readonly BatchColumn[], count: number, before: number, fields: ReturnType<typeof fieldsOfTable>, wanted: ReadonlySet<string>,
+  { carryFields, exact = false, templated = false }: ReadOptions,
 ): readonly RowInput[] {
   // Without columns that are fields a row has no prompt, and says so.
-  const readable = columns.filter(({ column }) => wanted.has(column.name)).map(({ column, slots }) => [column.name, readableValues(column, slots, true)] as const);
+  const readable = columns
+    .filter(({ column: { name } }) => templated || wanted.has(name))
+    .map(({ column, slots }) => [column.name, readableValues(column, slots, wanted.has(column.name))] as const);
   const carried = carryFields && !exact ? columns.map(({ column, slots }) => [column.name, readableValues(column, slots, false)] as const) : [];
   const batch = exact ? new Batch(columns.flatMap(({ column }) => column.leaves), columns.flatMap(({ slots }) => slots)) : undefined;
   return Array.from({ length: count }, (_, at): RowInput => {
     const values = Object.fromEntries(readable.map(([name, column]) => [name, column[at]]));
-    const { carry: _carry, ...row } = tableRow(values, fields, before + at + 1);
+    const { carry: _carry, ...row } = tableRow(values, fields, before + at + 1, templated);
     if (!carryFields) return row;
     return { ...row, carry: batch ? withCells(batch, at) : Object.fromEntries(carried.map(([name, column]) => [name, column[at] ?? null])) };
   });

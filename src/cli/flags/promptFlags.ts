@@ -1,0 +1,86 @@
+import { Option, type Command } from 'commander';
+import { bytesOf, checkPromptTemplate, checkTemplateInput, fileFailure, InterruptedError, isObject, JobFileError, REASONING, UsageError, type GenerateOptions, type Reasoning } from '../library.js';
+import { addSwitch } from './commandFlags.js';
+
+export interface PromptFlags {
+  readonly promptTemplate?: string;
+  readonly system?: string;
+  readonly chat?: 'on' | 'off';
+  readonly tools?: string;
+  readonly templateArgs?: string;
+  readonly reasoning: Reasoning;
+  readonly escapeSpecialTokens: boolean;
+}
+
+/** A template is hardly longer than what a model can read. */
+const MOST_BYTES = 16 * 2 ** 20;
+
+export function addPromptFlags(command: Command): void {
+  command.optionsGroup('Prompts:');
+  command.option('--prompt-template <file|text>', 'the prompt of each row, with {{field}} where a value of the row goes; a row that lacks one is an error (default: rows have prompts)');
+  command.option('--system <text>', "goes before each row's messages, unless it has a system message of its own; makes conversations of prompts (default: none)");
+  command.addOption(
+    new Option(
+      '--chat <on|off>',
+      "on: a row's prompt, or what --prompt-template makes, is a user's message, for the model's chat template; off: raw text (default: on with --system, and for lines of text if the model has a template; else off)",
+    ).choices(['on', 'off']),
+  );
+  command.option('--template-args <json>', "variables for the model's chat template, e.g. {\"enable_thinking\":false}; a row's own `templateArgs` go first (default: none)");
+  command.option('--tools <file|json>', "descriptions of tools for the model's chat template, as OpenAI writes them; or a row's own `tools` (default: none)");
+  command.addOption(
+    new Option('--reasoning <what>', "of what the model's chat template marks as reasoning: keep it in the text, separate it from the answer, drop it").choices(REASONING).default('keep'),
+  );
+  addSwitch(command, '--escape-special-tokens', 'text such as <|im_start|> inside a row is data, not a control token');
+}
+
+/** Files that the flags name: what is no template and no JSON is a path. */
+export function promptFiles({ promptTemplate, tools }: PromptFlags): { readonly 'prompt-template': string | undefined; readonly tools: string | undefined } {
+  return {
+    'prompt-template': promptTemplate?.includes('{{') === true ? undefined : promptTemplate,
+    tools: tools !== undefined && /^\s*\[/.test(tools) ? undefined : tools,
+  };
+}
+
+/**
+ * What the flags say to `generate`, with the files that they name read.
+ * @throws UsageError for what is no template, no JSON or no description; JobFileError for a file that cannot be read
+ */
+export async function promptOptions(flags: PromptFlags, signal: AbortSignal): Promise<GenerateOptions> {
+  const { system, chat, reasoning, escapeSpecialTokens } = flags;
+  const files = promptFiles(flags);
+  const promptTemplate = await textOf(flags.promptTemplate, files['prompt-template'], signal);
+  const tools = jsonOf('--tools', await textOf(flags.tools, files.tools, signal));
+  const templateArgs = jsonOf('--template-args', flags.templateArgs);
+  if (promptTemplate !== undefined) checkPromptTemplate('--prompt-template', promptTemplate);
+  if (tools !== undefined && !Array.isArray(tools)) throw new UsageError('--tools: expected a JSON array of objects that describe tools');
+  if (templateArgs !== undefined && !isObject(templateArgs)) throw new UsageError('--template-args: expected a JSON object with variables of the chat template');
+  const input = { ...(tools && { tools: tools as readonly unknown[] }), ...(templateArgs && { templateArgs }) };
+  checkTemplateInput(input);
+  return { escapeSpecialTokens, reasoning, ...(promptTemplate !== undefined && { promptTemplate }), ...(system !== undefined && { system }), ...(chat !== undefined && { chat: chat === 'on' }), ...input };
+}
+
+async function textOf(given: string | undefined, file: string | undefined, signal: AbortSignal): Promise<string | undefined> {
+  if (file === undefined) return given;
+  const pieces: Buffer[] = [];
+  let length = 0;
+  try {
+    for await (const piece of bytesOf(file, signal)) {
+      length += piece.length;
+      if (length > MOST_BYTES) throw new JobFileError(file, `found more than ${MOST_BYTES} bytes, expected at most so many`);
+      pieces.push(piece);
+    }
+    return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(pieces));
+  } catch (error) {
+    if (error instanceof InterruptedError) throw error;
+    throw error instanceof TypeError ? new JobFileError(file, 'found bytes that are no UTF-8, expected UTF-8 text', { cause: error }) : fileFailure(file, 'read', error);
+  }
+}
+
+function jsonOf(flag: string, text: string | undefined): unknown {
+  if (text === undefined) return undefined;
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new UsageError(`${flag}: found no JSON (${error instanceof Error ? error.message : String(error)})`, { cause: error });
+  }
+}

@@ -1,0 +1,116 @@
+import { found } from '../../arguments/found.js';
+import { isObject } from '../../arguments/isObject.js';
+import { membersOf } from '../../arguments/membersOf.js';
+import { RowError } from '../../errors/RowError.js';
+import { ROW_LIMITS } from '../../model/files/limits.js';
+import { unitsOfChat } from '../../model/tokenizer/unitsOfChat.js';
+import type { ChatMessage, Tokenizer } from '../../model/Tokenizer.js';
+import type { PromptOptions, Row } from '../../Row.js';
+import { promptField } from '../../rows/promptField.js';
+import { filledTemplate } from '../../rows/promptTemplate.js';
+import { orRowError } from '../../rows/readableRow.js';
+import { plainJson, templateInput } from '../../rows/templateInput.js';
+import type { RowLimits } from './prepareRow.js';
+
+/** The tokens of a row's prompt, whichever way it is given. @throws RowError */
+export function promptTokens(row: Row, options: PromptOptions, tokenizer: Tokenizer, limits: RowLimits): readonly number[] {
+  const parseSpecial = options.escapeSpecialTokens !== true;
+  const prompt = promptOf(row, options, tokenizer);
+  if ('tokens' in prompt) return checkedTokens(prompt.tokens, limits.vocabularySize);
+  let tokens: number[];
+  if ('messages' in prompt) {
+    const input = templateInput(row, options);
+    checkUnits(unitsOfChat(prompt.messages, input), limits);
+    tokens = tokenizer.encodeChat(prompt.messages, { parseSpecial, ...input });
+  } else {
+    checkUnits(prompt.text.length, limits);
+    tokens = tokenizer.encode(prompt.text, { parseSpecial });
+  }
+  if (tokens.length === 0) throw new RowError('empty-prompt', 'the prompt has no tokens, and the model has no begin token to start from');
+  return checkedTokens(tokens, limits.vocabularySize);
+}
+
+type Prompt = { readonly text: string } | { readonly messages: readonly ChatMessage[] } | { readonly tokens: unknown };
+
+function promptOf(row: Row, options: PromptOptions, tokenizer: Tokenizer): Prompt {
+  const { promptTemplate, system } = options;
+  const field = promptTemplate === undefined ? promptField(row) : 'prompt';
+  if (field === 'tokens') return { tokens: row.tokens };
+  const conversation = (own: readonly ChatMessage[]): Prompt => {
+    // A row that has instructions of its own keeps them.
+    const begins = system === undefined || own.some(({ role }) => role === 'system' || role === 'developer');
+    return { messages: begins ? own : [{ role: 'system', content: system }, ...own] };
+  };
+  if (field === 'messages') return conversation(checkedMessages(row.messages));
+  const text: unknown = promptTemplate === undefined ? row.prompt : filledTemplate(promptTemplate, fieldsOf(row));
+  if (typeof text !== 'string') throw new RowError('invalid-row', `prompt: found ${found(text)}, expected a string`);
+  return isChat(row, options, tokenizer) ? conversation([{ role: 'user', content: text }]) : { text };
+}
+
+/** Whether a row's text is a user's message: what the row says, else the run; with a system message it is. @throws RowError */
+function isChat(row: Row, { system, chat = system === undefined ? undefined : true }: PromptOptions, { hasChatTemplate }: Tokenizer): boolean {
+  const own: unknown = 'chat' in row ? row.chat : undefined;
+  if (own === undefined || own === null || own === 'auto') return chat ?? (own === 'auto' && hasChatTemplate);
+  if (typeof own !== 'boolean') throw new RowError('invalid-row', `chat: found ${found(own)}, expected true, false or auto`);
+  return own;
+}
+
+/** What a template may ask for: the row's `fields`; where it has none, its id and prompt. */
+function fieldsOf({ fields, id, prompt }: Row): Readonly<Record<string, unknown>> {
+  if (fields === undefined || fields === null) return { id, prompt };
+  if (isObject(fields)) return fields;
+  throw new RowError('invalid-row', `fields: found ${found(fields)}, expected an object`);
+}
+
+/** Text far beyond the model's context is refused before it takes seconds to find out how far. @throws RowError */
+export function checkUnits(units: number, { contextTokens }: RowLimits): void {
+  const most = 2 ** 20 + ROW_LIMITS.textUnitsPerContextToken * contextTokens;
+  if (units <= most) return;
+  throw new RowError('too-long', `the prompt has ${units} UTF-16 units, the model's context holds ${contextTokens} tokens: expected at most ${most} units`);
+}
+
+/** A copy that nobody can change any more: a row waits for its turn, and its giver may fill the same array again. @throws RowError */
+export function checkedTokens(tokens: unknown, vocabularySize: number): readonly number[] {
+  return readable(() => {
+    if (!Array.isArray(tokens)) throw new RowError('invalid-row', `tokens: found ${found(tokens)}, expected an array of token ids`);
+    if (tokens.length === 0) throw new RowError('empty-prompt', 'tokens: found an empty array, expected at least one token id');
+    return Array.from(tokens as unknown[], (token) => {
+      if (typeof token !== 'number' || !Number.isInteger(token) || token < 0 || token >= vocabularySize) {
+        throw new RowError('token-out-of-range', `tokens: found ${found(token)}, expected ids from 0 to ${vocabularySize - 1}`);
+      }
+      return token;
+    });
+  });
+}
+
+function checkedMessages(messages: unknown): ChatMessage[] {
+  return readable(() => {
+    if (!Array.isArray(messages) || messages.length === 0) {
+      throw new RowError('invalid-row', `messages: found ${found(messages)}, expected an array of at least one {role, content}`);
+    }
+    return [...(messages as unknown[])].map((message, index) => checkedMessage(message, index));
+  });
+}
+
+function checkedMessage(message: unknown, index: number): ChatMessage {
+  const { role, content, name, tool_calls: calls, tool_call_id: call, reasoning_content: reasoning } = membersOf(message);
+  const called = calls === undefined || calls === null ? undefined : plainJson(`messages[${index}].tool_calls`, calls);
+  const noContent = (content === undefined || content === null) && called !== undefined;
+  if (typeof role !== 'string' || !(typeof content === 'string' || noContent)) {
+    throw new RowError('invalid-row', `messages[${index}]: found ${found(message)}, expected {role, content} with strings`);
+  }
+  if (called !== undefined && !Array.isArray(called)) throw new RowError('invalid-row', `messages[${index}].tool_calls: found ${found(called)}, expected an array`);
+  const texts = Object.entries({ name, tool_call_id: call, reasoning_content: reasoning }).filter(([, value]) => value !== undefined && value !== null);
+  const wrong = texts.find(([, value]) => typeof value !== 'string');
+  if (wrong) throw new RowError('invalid-row', `messages[${index}].${wrong[0]}: found ${found(wrong[1])}, expected a string`);
+  return { role, content: typeof content === 'string' ? content : null, ...(called && { tool_calls: called as unknown[] }), ...Object.fromEntries(texts) };
+}
+
+/** What lies deep in a row may be unreadable too. @throws RowError */
+export function readable<T>(read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    throw orRowError(error);
+  }
+}

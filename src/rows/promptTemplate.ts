@@ -1,0 +1,53 @@
+import { checkText } from '../arguments/checks.js';
+import { found } from '../arguments/found.js';
+import { isObject } from '../arguments/isObject.js';
+import { RowError } from '../errors/RowError.js';
+import { UsageError } from '../errors/UsageError.js';
+
+/** `{{field}}`, blanks inside allowed; a name is whatever holds no brace. */
+const FIELD = /\{\{([^{}]*)\}\}/g;
+const EXPECTED = 'a text with {{field}} where a value of the row goes';
+
+/** @throws UsageError for a text without a field, or with braces that name none */
+export function checkPromptTemplate(name: string, template: unknown): asserts template is string {
+  checkText(name, template, EXPECTED);
+  const names = [...template.matchAll(FIELD)].map(([, field = '']) => field.trim());
+  if (names.length === 0) throw new UsageError(`${name}: found ${found(template)}, expected ${EXPECTED}`);
+  if (names.includes('') || template.replace(FIELD, '\0').includes('{{')) throw new UsageError(`${name}: found braces that name no field in ${found(template)}, expected ${EXPECTED}`);
+}
+
+/**
+ * The template with the row's values: texts as they are, numbers and truth values as they are written, lists and objects as JSON.
+ * @throws RowError for a field that the row does not have, or that is null
+ */
+export function filledTemplate(template: string, fields: Readonly<Record<string, unknown>>): string {
+  return template.replace(FIELD, (_, inside: string) => {
+    const name = inside.trim();
+    const text = textOf(Object.hasOwn(fields, name) ? fields[name] : undefined, name);
+    if (text !== undefined) return text;
+    const there = Object.keys(fields).filter((field) => (fields[field] ?? undefined) !== undefined);
+    throw new RowError('missing-field', `found no field ${found(name)}, which the prompt's template asks for: the row has ${there.length === 0 ? 'none' : listed(there)}`);
+  });
+}
+
+function textOf(value: unknown, name: string): string | undefined {
+  if (value === undefined || value === null || typeof value === 'string') return value ?? undefined;
+  if (typeof value === 'number' || typeof value === 'boolean' || typeof value === 'bigint') return String(value);
+  if (value instanceof Date && !Number.isNaN(value.valueOf())) return value.toISOString();
+  if (Array.isArray(value) || isObject(value)) return jsonOf(value, name);
+  throw new RowError('invalid-row', `${name}: found ${found(value)}, expected text, a number, a truth value, a list or an object`);
+}
+
+/** @throws RowError for what JSON cannot write: cycles, nesting without end */
+function jsonOf(value: object, name: string): string {
+  try {
+    return JSON.stringify(value, (_, part: unknown) => (typeof part === 'bigint' ? String(part) : part));
+  } catch (error) {
+    throw new RowError('invalid-row', `${name}: found ${found(value)} that cannot be written as JSON`, { cause: error });
+  }
+}
+
+function listed(names: readonly string[]): string {
+  const shown = names.slice(0, 10).map((name) => found(name)).join(', ');
+  return names.length > 10 ? `${shown}, …` : shown;
+}
