@@ -207,7 +207,7 @@ describe('resume', () => {
     await refused('compressCache (was "none", is "4bit")', '--max-new-tokens', '5', '--compress-cache', '4bit');
     await refused('sparseAttention (was 1, is 0.1)', '--max-new-tokens', '5', '--sparse-attention', '0.1');
     const rowsBefore = readFileSync(input);
-    writeLines(input, rows(5));
+    writeLines(input, rows(5).slice(1));
     await refused('the input', '--max-new-tokens', '5');
     writeFileSync(input, rowsBefore);
     copyFileSync(TINY_MODEL.replace('Q8_0', 'F32'), model);
