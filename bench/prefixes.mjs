@@ -132,7 +132,8 @@ async function main() {
       });
     }
     const document = { date: new Date().toISOString().slice(0, 10), machine: describeMachine(number('threads')), model: basename(model), maxNewTokens: number('max-new-tokens'), workloads };
-    writeResults(values.output, `prefixes-${document.date}-${basename(model).replace(/\.gguf$/, '')}`, document, report(document));
+    const part = chosen.length < Object.keys(WORKLOADS).length ? `-${chosen.join('-').replaceAll(' ', '-')}` : '';
+    writeResults(values.output, `prefixes-${document.date}-${basename(model).replace(/\.gguf$/, '')}${part}`, document, report(document));
   } finally {
     rmSync(scratch, { recursive: true, force: true });
   }

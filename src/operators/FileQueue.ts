@@ -6,11 +6,20 @@ import { deserialize, serialize } from 'node:v8';
 /** A file of the queue is given up when all of it has been read: so its room comes free in pieces. */
 const SEGMENT_BYTES = 64 * 2 ** 20;
 const LENGTH_BYTES = 4;
+/** What a value counts for at least: a source without end must not keep the thread for minutes with values of a few bytes. */
+const LEAST_BYTES = 1024;
+/** Values are written together. */
+const WRITE_BYTES = 256 * 2 ** 10;
 
 interface Segment {
   readonly file: number;
+  /** Bytes in the file; what is `pending` comes behind them. */
   written: number;
+  pending: Buffer[];
+  pendingBytes: number;
   read: number;
+  /** What it counts for. */
+  counted: number;
 }
 
 /**
@@ -38,15 +47,18 @@ export class FileQueue<T> {
   push(value: T): boolean {
     const data = serialize(value);
     const bytes = LENGTH_BYTES + data.byteLength;
-    if (this.#bytes + bytes > this.mostBytes) return false;
+    const counted = Math.max(LEAST_BYTES, bytes);
+    if (this.#bytes + counted > this.mostBytes) return false;
     const last = this.#segments.at(-1);
     const segment = last !== undefined && last.written < SEGMENT_BYTES ? last : this.#open();
     const record = Buffer.allocUnsafe(bytes);
     record.writeUInt32LE(data.byteLength);
     data.copy(record, LENGTH_BYTES);
-    for (let at = 0; at < bytes; ) at += writeSync(segment.file, record, at, bytes - at, segment.written + at);
-    segment.written += bytes;
-    this.#bytes += bytes;
+    segment.pending.push(record);
+    segment.pendingBytes += bytes;
+    segment.counted += counted;
+    if (segment.pendingBytes >= WRITE_BYTES) flush(segment);
+    this.#bytes += counted;
     this.#length += 1;
     return true;
   }
@@ -55,12 +67,13 @@ export class FileQueue<T> {
   shift(): T {
     const [first] = this.#segments;
     if (first === undefined) throw new RangeError('nothing waits');
+    if (first.read === first.written) flush(first);
     const data = this.#read(first, this.#read(first, LENGTH_BYTES).readUInt32LE());
     this.#length -= 1;
-    if (first.read === first.written) {
+    if (first.read === first.written && first.pendingBytes === 0) {
       closeSync(first.file);
       this.#segments.shift();
-      this.#bytes -= first.written;
+      this.#bytes -= first.counted;
     }
     return deserialize(data) as T;
   }
@@ -74,7 +87,7 @@ export class FileQueue<T> {
   #open(): Segment {
     mkdirSync(this.folder, { recursive: true });
     const path = join(this.folder, `queue-${process.pid}-${randomBytes(6).toString('hex')}.tmp`);
-    const segment = { file: openSync(path, 'wx+', 0o600), written: 0, read: 0 };
+    const segment = { file: openSync(path, 'wx+', 0o600), written: 0, pending: [], pendingBytes: 0, read: 0, counted: 0 };
     unlinkSync(path);
     this.#segments.push(segment);
     return segment;
@@ -90,4 +103,12 @@ export class FileQueue<T> {
     segment.read += bytes;
     return data;
   }
+}
+
+function flush(segment: Segment): void {
+  const data = Buffer.concat(segment.pending);
+  for (let at = 0; at < data.byteLength; ) at += writeSync(segment.file, data, at, data.byteLength - at, segment.written + at);
+  segment.written += data.byteLength;
+  segment.pending = [];
+  segment.pendingBytes = 0;
 }

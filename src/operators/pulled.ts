@@ -20,7 +20,7 @@ export interface PulledOptions {
    * nothing in files.
    */
   readonly overflow?: Overflow;
-  /** What may wait in files beyond that, as plain data (a value that is none is an error); 0 for nothing. Default `1GiB`. */
+  /** What may wait in files beyond that, as plain data (a value that is none is an error; one counts for 1 KiB at least); 0 for nothing. Default `1GiB`. */
   readonly fileBytes?: Size;
   /** Where those files are, which have no name and do not outlive the process. Default: in the user's cache folder. */
   readonly folder?: string;
