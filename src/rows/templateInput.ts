@@ -2,7 +2,10 @@ import { found } from '../arguments/found.js';
 import { isObject } from '../arguments/isObject.js';
 import { RowError } from '../errors/RowError.js';
 import { UsageError } from '../errors/UsageError.js';
-import type { TemplateInput } from '../model/Tokenizer.js';
+import type { PromptOptions } from '../Row.js';
+
+/** What a chat template is given beside messages. */
+type TemplateInput = Pick<PromptOptions, 'tools' | 'templateArgs'>;
 
 /** Variables of chat templates that are not the caller's to set. */
 const OURS: ReadonlySet<string> = new Set([

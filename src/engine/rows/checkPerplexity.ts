@@ -3,8 +3,7 @@ import { checkSignal } from '../../arguments/checks.js';
 import { found } from '../../arguments/found.js';
 import { whole } from '../../arguments/memberChecks.js';
 import { UsageError } from '../../errors/UsageError.js';
-import type { RowLimits } from './prepareRow.js';
-import { checkedTokens } from './promptTokens.js';
+import { checkedTokens, type RowLimits } from './promptTokens.js';
 
 /** How a text is scored. */
 export interface PerplexityOptions {

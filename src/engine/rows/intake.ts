@@ -9,7 +9,8 @@ import type { RunRecorder } from '../execution/RunRecorder.js';
 import { ActiveRow } from './ActiveRow.js';
 import { IdSet } from '../../collections/IdSet.js';
 import type { InFlight } from './InFlight.js';
-import { prepareRow, type RowLimits } from './prepareRow.js';
+import { prepareRow } from './prepareRow.js';
+import type { RowLimits } from './promptTokens.js';
 import { rowKey } from './rowKey.js';
 import type { SharedAnswers } from './SharedAnswers.js';
 

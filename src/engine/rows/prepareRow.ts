@@ -4,7 +4,7 @@ import { RowError } from '../../errors/RowError.js';
 import type { Tokenizer } from '../../model/Tokenizer.js';
 import type { GenerateOptions, Row, SamplingOptions } from '../../Row.js';
 import { SAMPLES } from '../../rows/rowFields.js';
-import { promptTokens, readable } from './promptTokens.js';
+import { promptTokens, readable, type RowLimits } from './promptTokens.js';
 
 /** A row that has been checked and turned into tokens, with every parameter settled. */
 export interface PreparedRow {
@@ -20,12 +20,6 @@ export interface PreparedRow {
   readonly stop: readonly string[];
   /** Which samples are wanted; undefined where none were asked for. */
   readonly samples: readonly number[] | undefined;
-}
-
-/** What rows are checked against. */
-export interface RowLimits {
-  readonly contextTokens: number;
-  readonly vocabularySize: number;
 }
 
 type NumericOption = Exclude<keyof SamplingOptions, 'stop'>;

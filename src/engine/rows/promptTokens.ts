@@ -10,7 +10,12 @@ import { promptField } from '../../rows/promptField.js';
 import { filledTemplate } from '../../rows/promptTemplate.js';
 import { orRowError } from '../../rows/readableRow.js';
 import { plainJson, templateInput } from '../../rows/templateInput.js';
-import type { RowLimits } from './prepareRow.js';
+
+/** What rows are checked against. */
+export interface RowLimits {
+  readonly contextTokens: number;
+  readonly vocabularySize: number;
+}
 
 /** The tokens of a row's prompt, whichever way it is given. @throws RowError */
 export function promptTokens(row: Row, options: PromptOptions, tokenizer: Tokenizer, limits: RowLimits): readonly number[] {

@@ -63,7 +63,7 @@ describe('promptTokens', () => {
     expect(given({ messages: [user], tools: [{ name: 'row' }] }, run)).toMatchObject({ tools: [{ name: 'row' }] });
   });
 
-  test.each<[Partial<Row>, RegExp]>([
+  test.each<[TemplateInput, RegExp]>([
     [{ tools: [7] }, /tools: found an array of 1, expected an array of objects/],
     [{ tools: 'x' as never }, /tools: found "x"/],
     [{ templateArgs: { messages: [] } }, /templateArgs: found "messages"/],
