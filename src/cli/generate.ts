@@ -11,7 +11,7 @@ import { addSamplingFlags, type SamplingFlags } from './flags/samplingFlags.js';
 import { expectedRows } from './expectedRows.js';
 import { describeEnginePlan, describeRest, describeRun, rowProgress } from './generateReport.js';
 import {
-  checkedOptions, checkJobFiles, Engine, foreseenIdentity, identifyModel, InterruptedError, isModelName, Job, readModel, readRows, readSql, ReuseFile, ROWS_AHEAD, serialPipeline,
+  checkedOptions, checkJobFiles, Engine, foreseenIdentity, identifyModel, InterruptedError, isModelName, Job, readModel, readRows, readSql, ReuseFile, ROW_SECONDS, ROWS_AHEAD, serialPipeline,
   type EngineOptions, type GenerateOptions, type JobFormats, type JobOptions, type JobSummary, type RowLookAhead, type RunStats, type Tokenizer,
 } from './library.js';
 import { pulledModel, showIdentifying, showOpening, showProfiling } from './openModel.js';
@@ -69,7 +69,7 @@ export function addGenerate(program: Command, context: CommandContext): void {
   addSwitch(command, '--retry-errors', 'with --resume: do error rows again; they then stand at the end (else they are kept)');
   addSwitch(command, '--overwrite', 'begin anew over an output that exists (else it is refused)');
   command.addOption(new Option('--order <order>', 'of the results').choices(['input', 'completion']).default('input'));
-  command.option('--row-timeout <seconds>', 'a row that takes longer, from when it is admitted, ends as an error (default: any may)', decimal({ least: 0, above: true }));
+  command.option('--row-timeout <seconds>', 'a row that takes longer, from when it is admitted, ends as an error (default: any may)', decimal(ROW_SECONDS));
   command.addOption(new Option('--stats <file>', 'write what the run did, as one JSON document (default: none)').argParser(path));
   command.addOption(new Option('--trace <file>', 'write every task as a Chrome trace, for Perfetto (default: none)').argParser(path));
   command.addOption(new Option('--progress <when>', 'on stderr; auto: if it is a terminal').choices(['auto', 'on', 'off']).default('auto'));

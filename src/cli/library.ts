@@ -50,6 +50,7 @@ export { isWithin, rangeWords, wholeRange, type NumberRange } from '../arguments
 export { KEPT_SHARE } from '../engine/checkEngineOptions.js';
 export { SAMPLING_RANGES } from '../engine/rows/prepareRow.js';
 export { ROWS_AHEAD } from '../engine/rows/rowLookAhead.js';
+export { ROW_SECONDS } from '../rows/rowFields.js';
 export { sizeOr } from '../units.js';
 export { PROCESS_BYTES } from '../engine/reserves.js';
 export { readModelShape } from '../engine/readModelShape.js';

@@ -172,8 +172,11 @@ function namesOf(...values: readonly object[]): ReadonlySet<string> {
   return new Set(values.flatMap((value) => Object.keys(value)));
 }
 
+/** A system message or tools may be long; what tells two GPUs apart is shorter. */
+const VALUE_CHARACTERS = 200;
+
 function describeValues(name: string, was: unknown, is: unknown): string {
-  const words = (value: unknown): string => (value === undefined ? 'not set' : shortened(JSON.stringify(value) ?? 'not set'));
+  const words = (value: unknown): string => (value === undefined ? 'not set' : shortened(JSON.stringify(value) ?? 'not set', VALUE_CHARACTERS));
   return `${name} (was ${words(was)}, is ${words(is)})`;
 }
 

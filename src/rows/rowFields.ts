@@ -1,4 +1,4 @@
-import { wholeRange } from '../arguments/NumberRange.js';
+import { wholeRange, type NumberRange } from '../arguments/NumberRange.js';
 import type { SamplingOptions } from '../Row.js';
 
 /** Exactly one of them holds a row's prompt. */
@@ -11,3 +11,6 @@ export const NUMBERS = [
 
 /** Answers that a row may ask for. */
 export const SAMPLES = wholeRange(1, 2 ** 16);
+
+/** Seconds that a row may be given. */
+export const ROW_SECONDS: NumberRange = { least: 0, above: true, most: 1e9 };

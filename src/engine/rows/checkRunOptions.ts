@@ -7,6 +7,7 @@ import { RowError } from '../../errors/RowError.js';
 import { UsageError } from '../../errors/UsageError.js';
 import { REASONING, type SamplingOptions } from '../../Row.js';
 import { checkPromptTemplate } from '../../rows/promptTemplate.js';
+import { ROW_SECONDS } from '../../rows/rowFields.js';
 import { checkTemplateInput } from '../../rows/templateInput.js';
 import { checkPeers } from '../stages/checkPeers.js';
 import type { FollowOptions, RunOptions } from './Generation.js';
@@ -41,7 +42,7 @@ const RUN_CHECKS: Readonly<Record<keyof RunOptions, Check>> = {
   ...SAMPLING_CHECKS,
   ...FOLLOW_CHECKS,
   ignoreEos: checkBoolean,
-  rowTimeout: number({ least: 0, above: true }),
+  rowTimeout: number(ROW_SECONDS),
   logprobs: whole(0),
   escapeSpecialTokens: checkBoolean,
   promptTemplate: checkPromptTemplate,

@@ -160,7 +160,7 @@ describe('a file that lies', () => {
     const refused = async (input: string, options: object = {}): Promise<string> => (await failureOf(runJob({ engine: new StubEngine(), input, output: path('refused.parquet'), ...options }))).message;
     expect(await refused(latin)).toContain('found bytes that are no UTF-8 in a column of text (66fc72…), expected UTF-8');
     expect(await refused(write('none.parquet', [{ name: 'a', data: ['x'], type: 'STRING' }]))).toContain('found the columns "a", expected one called prompt');
-    expect(await refused(`${FOLDER}delta.parquet`, { columns: { prompt: 'question' } })).toContain('found no column "question", which --columns names');
+    expect(await refused(`${FOLDER}delta.parquet`, { columns: { prompt: 'question' } })).toContain('found no column "question", which `columns` names');
     writeFileSync(path('whole.parquet.gz'), bytes);
     expect(await refused(path('whole.parquet.gz'))).toContain('whole.parquet.gz: found a name of gzip, expected none: parquet is compressed within itself');
     expect((await failureOf(collect(readRows(new Blob([bytes]).stream(), { format: 'parquet' })))).message).toContain('found a stream, expected a regular file');

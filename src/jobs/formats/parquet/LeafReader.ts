@@ -1,4 +1,4 @@
-import { crc32 } from 'node:zlib';
+import zlib from 'node:zlib';
 import type { DecodedArray } from 'hyparquet';
 import { parquetHeader } from 'hyparquet/src/column.js';
 import { checkThrift } from './checkThrift.js';
@@ -65,7 +65,7 @@ export class LeafReader {
     }
     const bytes = await this.file.bytes(this.#at, this.#at + length);
     this.#at += length;
-    if (header.crc !== undefined && crc32(bytes) !== header.crc >>> 0) throw new Error('a page is damaged: its checksum is another one');
+    if (header.crc !== undefined && zlib.crc32(bytes) !== header.crc >>> 0) throw new Error('a page is damaged: its checksum is another one');
     if (header.type === 'DICTIONARY_PAGE') {
       const { num_values: count = -1 } = header.dictionary_page_header ?? {};
       checkCount(count);
