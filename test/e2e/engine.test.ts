@@ -37,7 +37,7 @@ const essence = ({ id, tokens, finishReason, logprobs }: RowResult): unknown => 
 const byId = (results: readonly RowResult[]): Map<unknown, unknown> => new Map(results.map((result) => [result.id, essence(result)]));
 
 const COMPANIES: readonly (readonly [string, Partial<EngineOptions>])[] = [
-  ['llama-Q4_1.gguf', {}], ['gemma3-mixed.gguf', {}], ['mixtral', {}], ['falcon-rw', {}], ['opt-post-projected', {}],
+  ['llama-Q4_1.gguf', {}], ['gemma3-mixed.gguf', {}], ['mixtral', {}], ['qwen3-moe', {}], ['falcon-rw', {}], ['opt-post-projected', {}],
   ['llama-Q4_1.gguf', { compressCache: '4bit', sparseAttention: 0.3 }], ['gemma3-mixed.gguf', { compressCache: '8bit', precision: 'float32' }],
 ];
 describe.each(COMPANIES)('%s, %j: a row does not depend on its company', (name, more) => {
