@@ -1,7 +1,9 @@
 import { isObservable, lastValueFrom, type Observable } from 'rxjs';
 import type { NativeRuntime } from './bindings/Addon.js';
+import type { NativeGrammar } from './bindings/Grammars.js';
 import { loadAddon } from './bindings/loadAddon.js';
 import { checkedOptions } from './engine/checkedOptions.js';
+import { Grammars } from './engine/grammar/Grammars.js';
 import { loadWeights } from './engine/loadWeights.js';
 import { openRuntime, type SettledOptions } from './engine/openRuntime.js';
 import { resultIdentity as identityOfResults, resultIdentityKey, type ResultIdentity } from './engine/resultIdentity.js';
@@ -42,6 +44,7 @@ import type { Peers } from './engine/stages/Boundary.js';
 import { checkPeers } from './engine/stages/checkPeers.js';
 import type { EngineOptions } from './EngineOptions.js';
 import { InterruptedError } from './errors/InterruptedError.js';
+import { ResponseFormatError } from './errors/ResponseFormatError.js';
 import { UsageError } from './errors/UsageError.js';
 import { createTokenizer } from './model/createTokenizer.js';
 import { identifyModel, type ModelIdentity } from './model/identity/identifyModel.js';
@@ -56,6 +59,7 @@ import { iterated } from './operators/iterated.js';
 import { pulled } from './operators/pulled.js';
 import { throughStages } from './operators/throughStages.js';
 import type { RowInput, RowResult } from './Row.js';
+import type { ResponseFormat } from './rows/responseFormat.js';
 
 /** Results that may wait for an earlier row, on top of the rows that are being generated. */
 const ORDER_WINDOW = 1024;
@@ -81,6 +85,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
   private nextRun = 1;
   private readonly resultIdentityKey: string;
   private closing: Promise<void> | undefined;
+  private grammars: Grammars | undefined;
 
   private constructor(
     /** What the model's files say. */
@@ -204,6 +209,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
       recorder,
       answers,
       resultIdentity: this.resultIdentityKey,
+      grammarOf: (format) => this.grammarOf(format),
     }));
     const run = this.start(source, { ...options, schedule, mostRows: this.outlook.mostRows }, recorder);
     this.outlook.began(ledger);
@@ -328,6 +334,13 @@ export class Engine implements GenerationSource, AsyncDisposable {
     this.checkOpen();
     const { device, movement, pool, settled: { grid } } = this;
     return { id: this.nextRun++, device, grid, movement, pool, window, recorder, signal };
+  }
+
+  /** @throws ResponseFormatError for a format that this engine cannot hold answers to */
+  private async grammarOf(format: ResponseFormat): Promise<NativeGrammar> {
+    if (this.settled.grid.part) throw new ResponseFormatError('responseFormat: found one, expected none where engines share the layers of a model: tokens are sampled by another engine, which is told no grammar');
+    this.grammars ??= new Grammars(loadAddon(), this.tokenizer, this.source.decoder.vocabularySize);
+    return this.grammars.of(format);
   }
 
   private track(run: Pick<Run<unknown>, 'fail' | 'drained'>): void {

@@ -1,5 +1,6 @@
 import type { RowErrorCode } from './errors/RowError.js';
 import type { Progress, RunStats, TraceEvent } from './RunStats.js';
+import type { ResponseFormat } from './rows/responseFormat.js';
 import type { ChatMessage, TemplateInput } from './model/Tokenizer.js';
 
 /** How tokens are chosen. A row may override each of these for itself. */
@@ -93,6 +94,8 @@ export interface RowSettings extends SamplingOptions, TemplateInput {
   readonly duplicate?: boolean;
   /** Which of its samples are wanted, where not all are (a resumed job). Default: all. */
   readonly wantedSamples?: readonly number[];
+  /** What its answer is held to. Default: what the run says. */
+  readonly responseFormat?: ResponseFormat;
   /** Carried into the result as `row`. */
   readonly carry?: Readonly<Record<string, unknown>>;
 }
@@ -160,6 +163,8 @@ export type Reasoning = (typeof REASONING)[number];
 
 /** Options of one `generate` call; the sampling options are defaults for its rows. */
 export interface GenerateOptions extends SamplingOptions, PromptOptions {
+  /** What the answers of rows that bring none are held to. Default: nothing. */
+  readonly responseFormat?: ResponseFormat;
   /** Go on past the end token, to `maxNewTokens`. Default false. */
   readonly ignoreEos?: boolean;
   /**

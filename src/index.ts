@@ -142,6 +142,7 @@ export { PeerError } from './errors/PeerError.js';
 export { ModelFileError } from './errors/ModelFileError.js';
 export { NativeError } from './errors/NativeError.js';
 export { PlanFileError } from './errors/PlanFileError.js';
+export { ResponseFormatError } from './errors/ResponseFormatError.js';
 export { RowError, type RowErrorCode } from './errors/RowError.js';
 export { ScheduleError, type PathConstraint } from './errors/ScheduleError.js';
 export { TaskError } from './errors/TaskError.js';

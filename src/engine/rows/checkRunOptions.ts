@@ -7,8 +7,10 @@ import { RowError } from '../../errors/RowError.js';
 import { UsageError } from '../../errors/UsageError.js';
 import { REASONING, type SamplingOptions } from '../../Row.js';
 import { checkPromptTemplate } from '../../rows/promptTemplate.js';
+import type { ResponseFormat } from '../../rows/responseFormat.js';
 import { ROW_SECONDS } from '../../rows/rowFields.js';
 import { checkTemplateInput } from '../../rows/templateInput.js';
+import { formatText } from '../grammar/formatText.js';
 import { checkPeers } from '../stages/checkPeers.js';
 import type { FollowOptions, RunOptions } from './Generation.js';
 import { checkSampling } from './prepareRow.js';
@@ -55,6 +57,9 @@ const RUN_CHECKS: Readonly<Record<keyof RunOptions, Check>> = {
     checkTemplateInput({ templateArgs: templateArgs as Readonly<Record<string, unknown>> });
   },
   reasoning: oneOf(...REASONING),
+  responseFormat: (_name, format) => {
+    formatText(format as ResponseFormat);
+  },
   order: oneOf('input', 'completion'),
   schedule: checkSchedule,
   sharePrefixes: checkBoolean,

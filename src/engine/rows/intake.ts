@@ -1,9 +1,12 @@
+import type { NativeGrammar } from '../../bindings/Grammars.js';
+import { ResponseFormatError } from '../../errors/ResponseFormatError.js';
 import { RowError } from '../../errors/RowError.js';
 import type { Tokenizer } from '../../model/Tokenizer.js';
 import type { GenerateOptions, RowInput } from '../../Row.js';
 import { duplicateId } from '../../rows/duplicateId.js';
 import { failedResult } from '../../rows/failedResult.js';
 import { Turns } from '../../rows/Turns.js';
+import type { ResponseFormat } from '../../rows/responseFormat.js';
 import { readableRow } from '../../rows/readableRow.js';
 import type { RunRecorder } from '../execution/RunRecorder.js';
 import { ActiveRow } from './ActiveRow.js';
@@ -26,6 +29,8 @@ export interface IntakeSetup {
   readonly answers: SharedAnswers;
   /** The engine's, as one word: answers are kept under it. */
   readonly resultIdentity: string;
+  /** Of formats that answers are held to. @throws ResponseFormatError */
+  readonly grammarOf: (format: ResponseFormat) => Promise<NativeGrammar>;
 }
 
 /**
@@ -38,6 +43,8 @@ export async function* intake(rows: AsyncIterable<RowInput> | Iterable<RowInput>
   const ids = new IdSet();
   const rules = { ignoreEos: options.ignoreEos ?? false, logprobs: options.logprobs, reasoning: options.reasoning, timeout: options.rowTimeout };
   const turns = new Turns();
+  // What is wrong with the format of all rows is found before one of them is read.
+  if (options.responseFormat) await setup.grammarOf(options.responseFormat);
   /** Of the rows, and of their results. */
   let [number, sequence] = [0, 0];
   for await (const given of rows) {
@@ -57,23 +64,25 @@ export async function* intake(rows: AsyncIterable<RowInput> | Iterable<RowInput>
       if (held > setup.cacheTokens) {
         throw new RowError('memory', `the row may need ${held} tokens of KV cache, all there is is ${setup.cacheTokens}: give more memory or fewer maxNewTokens`);
       }
+      const grammar = prepared.responseFormat && (await setup.grammarOf(prepared.responseFormat));
       if (duplicate) throw new RowError('duplicate-id', duplicateId(identity.id).message);
       for (const [nth, sample] of (prepared.samples ?? [undefined]).entries()) {
         if (nth > 0) await inFlight.enter(input.carry);
         const row = { ...identity, sequence: sequence++, ...(sample !== undefined && { sample }) };
         const own = sample === undefined ? prepared : { ...prepared, seed: (prepared.seed + sample) >>> 0 };
         const key = answers.needsKeys ? recorder.timed(() => rowKey(own, rules, setup.resultIdentity)) : undefined;
-        if (key === undefined) yield new ActiveRow(row, own, tokenizer, rules, recorder);
+        if (key === undefined) yield new ActiveRow(row, own, tokenizer, rules, recorder, undefined, grammar);
         else if (!(await answers.has(key, row, own.tokens.length))) {
           yield new ActiveRow(row, own, tokenizer, rules, recorder, (result) => {
             answers.answered(key, result);
-          });
+          }, grammar);
         }
       }
     } catch (error) {
-      if (!(error instanceof RowError)) throw error;
+      const code = error instanceof RowError ? error.rowCode : error instanceof ResponseFormatError ? 'unsupported-schema' : undefined;
+      if (code === undefined) throw error;
       recorder.row(true);
-      answers.refused({ sequence: sequence++, result: failedResult(identity, { code: error.rowCode, message: error.message }, input.carry) });
+      answers.refused({ sequence: sequence++, result: failedResult(identity, { code, message: (error as Error).message }, input.carry) });
     }
   }
   answers.inputOver();

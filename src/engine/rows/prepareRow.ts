@@ -3,6 +3,7 @@ import { isWithin, rangeWords, wholeRange, type NumberRange } from '../../argume
 import { RowError } from '../../errors/RowError.js';
 import type { Tokenizer } from '../../model/Tokenizer.js';
 import type { GenerateOptions, Row, SamplingOptions } from '../../Row.js';
+import type { ResponseFormat } from '../../rows/responseFormat.js';
 import { SAMPLES } from '../../rows/rowFields.js';
 import { promptTokens, readable, type RowLimits } from './promptTokens.js';
 
@@ -18,6 +19,8 @@ export interface PreparedRow {
   readonly repetitionPenalty: number;
   readonly seed: number;
   readonly stop: readonly string[];
+  /** What the answer is held to; undefined for anything. */
+  readonly responseFormat?: ResponseFormat | undefined;
   /** Which samples are wanted; undefined where none were asked for. */
   readonly samples: readonly number[] | undefined;
 }
@@ -63,6 +66,7 @@ export function prepareRow(row: Row, options: GenerateOptions, tokenizer: Tokeni
     // 53 bits folded into the generator's 32; small seeds stay what they are.
     seed: (seed ^ Math.floor(seed / 2 ** 32)) >>> 0,
     stop: stopStrings(row.stop ?? options.stop),
+    responseFormat: row.responseFormat ?? options.responseFormat,
     samples: samples === undefined ? undefined : wantedSamples(row.wantedSamples, setting('samples', row, options)),
   };
   const tokens = promptTokens(row, options, tokenizer, limits);
