@@ -1,10 +1,10 @@
 import type { NumberRule, StringRule } from './Alternative.js';
 import { FORMATS } from './formats.js';
-import type { Json } from './keywords.js';
+import type { JsonObject } from './keywords.js';
 
 interface ScalarKind {
   readonly kind: 'values';
-  readonly schema: Json;
+  readonly schema: JsonObject;
 }
 
 /** Below this a multiple of it has digits that every program reads as they were written. */

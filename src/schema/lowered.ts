@@ -1,7 +1,7 @@
 import type { Alternative, Goal } from './Alternative.js';
 import { typeOf } from './Alternative.js';
 import type { Expander } from './Expander.js';
-import { TYPES, type Json } from './keywords.js';
+import { TYPES, type Json, type JsonObject } from './keywords.js';
 import { SCHEMA_LIMITS } from './limits.js';
 import { listOf, type ListKind } from './lowerList.js';
 import { objectsOf, type ObjectKind } from './lowerObject.js';
@@ -12,7 +12,7 @@ import { UnsupportedSchema } from './UnsupportedSchema.js';
 import type { Values } from './Values.js';
 
 /** One kind of value. */
-export type Kind = { readonly kind: 'values'; readonly schema: Json } | ListKind | ObjectKind;
+export type Kind = { readonly kind: 'values'; readonly schema: JsonObject } | ListKind | ObjectKind;
 
 /** What values of one place may be. */
 export interface Node {
@@ -99,43 +99,42 @@ function isPossible(kind: Kind): boolean {
   return kind.properties.every(({ node, required }) => !required || node?.possible === true) && (kind.more.min === 0 || kind.more.of.some(({ node }) => node.possible));
 }
 
-/** How JSON is written: nothing between the parts, and escapes for what needs them. In names besides patterns also letters may be escaped, and would match no pattern then: there without. */
+/** How JSON is written: nothing between the parts, and escapes for what needs them; `short` without those by number. */
 const PLAIN = { whitespace_flexible: false, item_separator: ',', key_separator: ':' };
 const ESCAPES = { all: 'nrbtf\\"u', short: 'nrbtf\\"' };
 
 /** Writes nodes as the JSON Schema that the grammar's engine reads: no choice in it but `anyOf`, every object and list with all that it may have. @throws UnsupportedSchema */
 export function lowered(root: Node, nodes: readonly Node[]): Json {
-  const uses = new Map<Node, number>();
-  const count = (node: Node): void => {
-    const before = uses.get(node) ?? 0;
-    uses.set(node, before + 1);
-    if (before === 0) for (const kind of node.kinds) if (isPossible(kind)) for (const below of belowOf(kind)) if (below.possible) count(below);
-  };
-  count(root);
-  uses.set(root, (uses.get(root) ?? 0) + 1);
-  // What stands in several places, or in itself, has a name; scalars are short enough to be written again.
-  const named = nodes.filter((node) => node !== root && (uses.get(node) ?? 0) > 1 && node.kinds.some(({ kind }) => kind !== 'values'));
-  const isNamed = new Set<Node>([...named, root]);
-  const write = (node: Node | undefined): Json => {
-    if (!node?.possible) return false;
-    return isNamed.has(node) ? { $ref: node === root ? '#' : `#/$defs/n${node.number}` } : body(node);
-  };
-  const body = (node: Node): Json => {
-    const kinds = [...new Map(node.kinds.filter(isPossible).map((kind) => {
-      const json = schemaOf(kind, write);
-      return [JSON.stringify(json), json] as const;
-    })).values()];
-    return kinds.length === 1 ? (kinds[0] ?? false) : { anyOf: kinds };
-  };
-  const whole = { ...(body(root) as object), ...(named.length > 0 && { $defs: Object.fromEntries(named.map((node) => [`n${node.number}`, body(node)])) }) };
-  const objects = [...uses.keys()].flatMap((node) => node.kinds.filter((kind) => kind.kind === 'object' && isPossible(kind)) as ObjectKind[]);
+  const uses = usesFrom(root);
+  const objects = [...uses.keys()].flatMap((node) => node.kinds.filter((kind): kind is ObjectKind => kind.kind === 'object' && isPossible(kind)));
   if (objects.some(hasNestedBoth)) {
     throw new UnsupportedSchema('', 'patternProperties', 'found a pattern that a name of `properties` matches, with objects or lists as values, expected other names or simple values');
   }
-  const short = objects.some(hasOthersBesidePatterns);
-  // Characters that have no short escape cannot be written then.
-  if (short && /\\u00[01]/.test(JSON.stringify(whole))) throw new UnsupportedSchema('', 'patternProperties', 'found it beside control characters, which cannot be enforced together');
-  return { ...whole, 'x-guidance': { ...PLAIN, json_allowed_escapes: short ? ESCAPES.short : ESCAPES.all } };
+  // What stands in several places, or in itself, has a name; scalars are short enough to be written again.
+  const named = nodes.filter((node) => node !== root && (uses.get(node) ?? 0) > 1 && node.kinds.some(({ kind }) => kind !== 'values'));
+  const write = (othersByPattern: boolean): object => new SchemaWriter(root, new Set([...named, root]), othersByPattern).whole(named);
+  // Where names besides known ones are written with letters escaped by number, they may be known ones after all: there such escapes are not written.
+  const besides = objects.filter(({ properties, more: { of } }) => of.some(({ pattern, node }) => pattern === undefined && node.possible) && (properties.length > 0 || of.length > 1));
+  const schema = write(false);
+  if (besides.length === 0 || !/\\u00[01]/.test(JSON.stringify(schema))) return { ...schema, 'x-guidance': { ...PLAIN, json_allowed_escapes: besides.length > 0 ? ESCAPES.short : ESCAPES.all } };
+  // Other characters than letters may have no other escape.
+  if (besides.some(({ more: { of } }) => of.length > 1)) throw new UnsupportedSchema('', 'patternProperties', 'found it beside control characters, which cannot be enforced together');
+  return { ...write(true), 'x-guidance': { ...PLAIN, json_allowed_escapes: ESCAPES.all } };
+}
+
+/** How often each node is referred to. */
+function usesFrom(root: Node): ReadonlyMap<Node, number> {
+  const uses = new Map([[root, 1]]);
+  const waiting = [root];
+  for (let node = waiting.pop(); node !== undefined; node = waiting.pop()) {
+    for (const below of node.kinds.filter(isPossible).flatMap(belowOf)) {
+      if (!below.possible) continue;
+      const before = uses.get(below) ?? 0;
+      uses.set(below, before + 1);
+      if (before === 0) waiting.push(below);
+    }
+  }
+  return uses;
 }
 
 /** A named property that a pattern matches too is both at once to the grammar's engine, which does not end where their values lie in one another. */
@@ -143,35 +142,61 @@ function hasNestedBoth({ properties, more: { of } }: ObjectKind): boolean {
   return of.some(({ pattern, node }) => pattern !== undefined && node.kinds.some(({ kind }) => kind !== 'values') && properties.some(({ name }) => regexOf(pattern).test(name)));
 }
 
-function hasOthersBesidePatterns({ more: { of } }: ObjectKind): boolean {
-  return of.some(({ pattern }) => pattern !== undefined) && of.some(({ pattern, node }) => pattern === undefined && node.possible);
+class SchemaWriter {
+  constructor(
+    private readonly root: Node,
+    private readonly named: ReadonlySet<Node>,
+    private readonly othersByPattern: boolean,
+  ) {}
+
+  whole(named: readonly Node[]): object {
+    return { ...this.#body(this.root), ...(named.length > 0 && { $defs: Object.fromEntries(named.map((node) => [`n${node.number}`, this.#body(node)])) }) };
+  }
+
+  #write(node: Node | undefined): Json {
+    if (!node?.possible) return false;
+    if (this.named.has(node)) return { $ref: node === this.root ? '#' : `#/$defs/n${node.number}` };
+    return this.#body(node);
+  }
+
+  #body(node: Node): JsonObject {
+    const kinds = [...new Map(node.kinds.filter(isPossible).map((kind) => {
+      const json = this.#kind(kind);
+      return [JSON.stringify(json), json] as const;
+    })).values()];
+    const [only] = kinds;
+    return kinds.length === 1 && only !== undefined ? only : { anyOf: kinds };
+  }
+
+  #kind(kind: Kind): JsonObject {
+    if (kind.kind === 'values') return kind.schema;
+    if (kind.kind === 'object') return this.#object(kind);
+    const { prefix, rest, minItems, maxItems } = kind;
+    return {
+      type: 'array', ...(prefix.length > 0 && { prefixItems: prefix.map((node) => this.#write(node)) }), items: this.#write(rest),
+      ...(minItems > 0 && { minItems }), ...(maxItems !== undefined && { maxItems }),
+    };
+  }
+
+  #object({ properties, more }: ObjectKind): JsonObject {
+    const required = properties.filter((property) => property.required).map(({ name }) => name);
+    const names = properties.map(({ name }) => name);
+    const of = this.othersByPattern && names.length > 0 ? more.of.map(({ pattern = noneOf(names), node }) => ({ pattern, node })) : more.of;
+    const patterns = of.filter(({ pattern }) => pattern !== undefined);
+    return {
+      type: 'object',
+      properties: Object.fromEntries(properties.map(({ name, node }) => [name, this.#write(node)])),
+      ...(required.length > 0 && { required }),
+      ...(patterns.length > 0 && { patternProperties: Object.fromEntries(patterns.map(({ pattern = '', node }) => [pattern, this.#write(node)])) }),
+      additionalProperties: this.#write(of.find(({ pattern }) => pattern === undefined)?.node),
+      ...(more.min > 0 && { minProperties: required.length + more.min }),
+      ...(more.max !== undefined && { maxProperties: required.length + more.max }),
+    };
+  }
 }
 
 function belowOf(kind: Kind): readonly Node[] {
   if (kind.kind === 'values') return [];
   if (kind.kind === 'list') return [...kind.prefix, kind.rest];
   return [...kind.properties.flatMap(({ node }) => node ?? []), ...kind.more.of.map(({ node }) => node)];
-}
-
-function schemaOf(kind: Kind, write: (node: Node | undefined) => Json): Json {
-  if (kind.kind === 'values') return kind.schema;
-  if (kind.kind === 'list') {
-    const { prefix, rest, minItems, maxItems } = kind;
-    return { type: 'array', ...(prefix.length > 0 && { prefixItems: prefix.map(write) }), items: write(rest), ...(minItems > 0 && { minItems }), ...(maxItems !== undefined && { maxItems }) };
-  }
-  const { properties, more } = kind;
-  const required = properties.filter((property) => property.required);
-  const named = properties.map(({ name }) => name);
-  // Names that are none of these, as a pattern: what is written as "anything else" may have its letters escaped, and be one of them after all.
-  const of = more.of.length === 1 && named.length > 0 ? more.of.map(({ pattern = noneOf(named), node }) => ({ pattern, node })) : more.of;
-  const patterns = of.filter(({ pattern }) => pattern !== undefined);
-  return {
-    type: 'object',
-    properties: Object.fromEntries(properties.map(({ name, node }) => [name, write(node)])),
-    ...(required.length > 0 && { required: required.map(({ name }) => name) }),
-    ...(patterns.length > 0 && { patternProperties: Object.fromEntries(patterns.map(({ pattern = '', node }) => [pattern, write(node)])) }),
-    additionalProperties: write(of.find(({ pattern }) => pattern === undefined)?.node),
-    ...(more.min > 0 && { minProperties: required.length + more.min }),
-    ...(more.max !== undefined && { maxProperties: required.length + more.max }),
-  };
 }
