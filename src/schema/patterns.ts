@@ -23,6 +23,17 @@ export function translated(pattern: string): string {
   return `^(?:${whole(parsed(pattern).alternatives)})$`;
 }
 
+/** Whether a pattern can be translated. */
+export function isEnforceable(pattern: string): boolean {
+  try {
+    translated(pattern);
+    return true;
+  } catch (error) {
+    if (error instanceof PatternProblem) return false;
+    throw error;
+  }
+}
+
 /** A translated pattern, to try texts with. */
 export function regexOf(source: string): RegExp {
   return new RegExp(source, 'u');

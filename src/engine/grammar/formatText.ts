@@ -1,51 +1,25 @@
-import { found } from '../../arguments/found.js';
 import type { GrammarKind } from '../../bindings/Grammars.js';
 import { ResponseFormatError } from '../../errors/ResponseFormatError.js';
 import type { ResponseFormat } from '../../rows/responseFormat.js';
 
+/** What an answer is held to, if it is. */
+export type HeldFormat = Exclude<ResponseFormat, { readonly type: 'text' }>;
+
 /**
  * A format as one text: equal texts are equal formats. The order of a schema's properties counts, for it is that of the answer's.
- * @throws ResponseFormatError for what is none
+ * @throws ResponseFormatError for a schema that is no JSON
  */
-export function formatText(format: ResponseFormat): { readonly kind: GrammarKind; readonly text: string } {
-  const given: unknown = format;
-  const fields = typeof given === 'object' && given !== null ? (given as Readonly<Record<string, unknown>>) : {};
-  const { type } = fields;
-  switch (type) {
-    case 'json_schema':
-      return { kind: type, text: json(fields['schema']) };
-    case 'regex':
-    case 'grammar':
-      return { kind: type, text: text(type, fields[type]) };
-    case 'choices': {
-      const { choices } = fields;
-      if (!Array.isArray(choices) || choices.length === 0) return refuse('choices', choices, 'an array of at least one string');
-      (choices as unknown[]).forEach((choice, at) => text(`choices[${at}]`, choice));
-      return { kind: type, text: JSON.stringify(choices) };
-    }
-    default:
-      return type === undefined && Object.keys(fields).length === 0 ? refuse('', given, 'an object with a type') : refuse('type', type, 'json_schema, regex, grammar or choices');
-  }
-}
-
-function text(field: string, value: unknown): string {
-  if (typeof value !== 'string') return refuse(field, value, 'a string');
-  // Half a surrogate pair is no character, and no answer could have it.
-  if (/\p{Cs}/u.test(value)) return refuse(field, value, 'text without lone surrogates');
-  return value;
+export function formatText(format: HeldFormat): { readonly kind: GrammarKind; readonly text: string } {
+  const { type } = format;
+  if (type === 'regex') return { kind: type, text: format.regex };
+  if (type === 'grammar') return { kind: type, text: format.grammar };
+  return { kind: type, text: type === 'choices' ? JSON.stringify(format.choices) : json(format.schema) };
 }
 
 function json(schema: unknown): string {
-  if ((typeof schema !== 'object' && typeof schema !== 'boolean') || schema === null || Array.isArray(schema)) return refuse('schema', schema, 'a JSON Schema: an object, true or false');
-  let written: string | undefined;
   try {
-    written = JSON.stringify(schema) as string | undefined;
+    return JSON.stringify(schema);
   } catch (error) {
     throw new ResponseFormatError('responseFormat.schema: found what is no JSON, expected plain JSON data', '', undefined, { cause: error });
   }
-  return written ?? refuse('schema', schema, 'plain JSON data');
-}
-
-function refuse(field: string, value: unknown, expected: string): never {
-  throw new ResponseFormatError(`responseFormat${field === '' ? '' : `.${field}`}: found ${found(value)}, expected ${expected}`);
 }

@@ -1,8 +1,8 @@
-import type { NativeGrammar } from '../../bindings/Grammars.js';
 import { RowError, type RowErrorCode } from '../../errors/RowError.js';
 import { StopMatcher } from '../../model/StopMatcher.js';
 import type { Tokenizer } from '../../model/Tokenizer.js';
 import type { FinishReason, Reasoning, RowResult, TokenLogprob } from '../../Row.js';
+import { withValue, type AnswerFormat } from '../grammar/AnswerFormat.js';
 import type { DeviceRow } from '../execution/Device.js';
 import type { RunRow } from '../execution/RunRow.js';
 import type { HeadOutput, SampledToken } from '../execution/Task.js';
@@ -63,13 +63,13 @@ export class ActiveRow implements RunRow<OrderedResult> {
     /** Called with the row's answer, or its error. */
     private readonly onAnswer: (result: RowResult) => void = () => undefined,
     /** What its tokens follow, where the row is held to a format. */
-    grammar?: NativeGrammar,
+    private readonly format?: AnswerFormat,
   ) {
     this.stream = tokenizer.stream({ reasoningMarks: this.splits });
     this.matcher = prepared.stop.length > 0 ? new StopMatcher(prepared.stop) : undefined;
     const { tokens, maxNewTokens, temperature, topP, topK, minP, repetitionPenalty, seed } = prepared;
     const capacityTokens = tokens.length + maxNewTokens;
-    this.sequence = { tokens, capacityTokens, temperature, topP, topK, minP, repetitionPenalty, seed, logprobs: rules.logprobs ?? -1, ...(grammar && { grammar }) };
+    this.sequence = { tokens, capacityTokens, temperature, topP, topK, minP, repetitionPenalty, seed, logprobs: rules.logprobs ?? -1, ...(format && { grammar: format.grammar }) };
   }
 
   private get splits(): boolean {
@@ -138,7 +138,8 @@ export class ActiveRow implements RunRow<OrderedResult> {
   /** The answer, and the reasoning before it where that was asked for. */
   private parts(): Pick<RowResult, 'text' | 'reasoning'> {
     const { reasoningMarks: marks } = this.tokenizer;
-    if (!this.splits || !marks) return { text: this.text };
+    // What is held to a format has no reasoning in it.
+    if (!this.splits || !marks || this.format) return { text: this.text };
     const { reasoning, text } = splitReasoning(this.text, marks, endsReasoning(this.prepared.tokens, marks, this.tokenizer));
     return { text, ...(reasoning !== undefined && this.rules.reasoning === 'separate' && { reasoning }) };
   }
@@ -166,9 +167,8 @@ export class ActiveRow implements RunRow<OrderedResult> {
       if (stopped) reason = 'stop';
     }
     const parts = this.parts();
-    this.counter.row(reason === 'error', this.tokens.length);
     const { id, index, sample, carry } = this.identity;
-    return {
+    const result: RowResult = {
       id,
       index,
       ...(sample !== undefined && { sample }),
@@ -179,5 +179,8 @@ export class ActiveRow implements RunRow<OrderedResult> {
       ...(this.rules.logprobs !== undefined && { logprobs: this.logprobs }),
       ...(carry && { row: carry }),
     };
+    const whole = reason === 'error' ? result : withValue(result, this.format);
+    this.counter.row(whole.finishReason === 'error', this.tokens.length);
+    return whole;
   }
 }
