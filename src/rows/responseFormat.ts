@@ -44,11 +44,11 @@ export function responseFormatOf(given: unknown): ResponseFormat {
 }
 
 /** The format of a whole run. @throws UsageError for what is none */
-export function checkResponseFormat(name: string, given: unknown): void {
+export function checkResponseFormat(_name: string, given: unknown): void {
   try {
     responseFormatOf(given);
   } catch (error) {
-    throw error instanceof RowError ? new UsageError(`${name}: ${error.message}`, { cause: error }) : error;
+    throw error instanceof RowError ? new UsageError(error.message, { cause: error }) : error;
   }
 }
 
