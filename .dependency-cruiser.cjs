@@ -61,6 +61,13 @@ module.exports = {
       to: { path: '^src/', pathNot: '^src/(rows|arguments|errors)/|^src/Row\\.ts$' },
     },
     {
+      name: 'schemas-stand-alone',
+      severity: 'error',
+      comment: 'What a JSON Schema comes to has nothing to do with who is held to it.',
+      from: { path: '^src/schema/' },
+      to: { path: '^src/', pathNot: '^src/(schema|arguments|errors)/' },
+    },
+    {
       name: 'model-stands-alone',
       severity: 'error',
       comment: 'Model files are described without an engine and without the addon.',

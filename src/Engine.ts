@@ -2,6 +2,9 @@ import { isObservable, lastValueFrom, type Observable } from 'rxjs';
 import type { NativeRuntime } from './bindings/Addon.js';
 import { loadAddon } from './bindings/loadAddon.js';
 import { checkedOptions } from './engine/checkedOptions.js';
+import type { AnswerFormat } from './engine/grammar/AnswerFormat.js';
+import type { HeldFormat } from './engine/grammar/formatText.js';
+import { Grammars } from './engine/grammar/Grammars.js';
 import { loadWeights } from './engine/loadWeights.js';
 import { openRuntime, type SettledOptions } from './engine/openRuntime.js';
 import { resultIdentity as identityOfResults, resultIdentityKey, type ResultIdentity } from './engine/resultIdentity.js';
@@ -16,13 +19,14 @@ import { Run } from './engine/execution/Run.js';
 import type { RunRow } from './engine/execution/RunRow.js';
 import { RunRecorder } from './engine/execution/RunRecorder.js';
 import type { SquareRunSetup } from './engine/execution/SquareRun.js';
+import { zodFormat, zodValue } from './engine/grammar/zodSchema.js';
 import { memoryUse } from './engine/memoryUse.js';
 import type { Movement } from './engine/memory/movement.js';
 import { pagedMovement } from './engine/memory/pagedMovement.js';
 import { PagePool } from './engine/memory/PagePool.js';
 import { peerMovement } from './engine/memory/peerMovement.js';
 import { placementOf } from './engine/placementOf.js';
-import type { FollowOptions, Generation, GenerationSource, RunOptions } from './engine/rows/Generation.js';
+import type { FollowOptions, Generation, GenerationSource, RunOptions, ValueOf } from './engine/rows/Generation.js';
 import { endingAtOnce } from './engine/rows/endingAtOnce.js';
 import { InFlight } from './engine/rows/InFlight.js';
 import { intake } from './engine/rows/intake.js';
@@ -42,6 +46,7 @@ import type { Peers } from './engine/stages/Boundary.js';
 import { checkPeers } from './engine/stages/checkPeers.js';
 import type { EngineOptions } from './EngineOptions.js';
 import { InterruptedError } from './errors/InterruptedError.js';
+import { ResponseFormatError } from './errors/ResponseFormatError.js';
 import { UsageError } from './errors/UsageError.js';
 import { createTokenizer } from './model/createTokenizer.js';
 import { identifyModel, type ModelIdentity } from './model/identity/identifyModel.js';
@@ -81,6 +86,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
   private nextRun = 1;
   private readonly resultIdentityKey: string;
   private closing: Promise<void> | undefined;
+  private grammars: Grammars | undefined;
 
   private constructor(
     /** What the model's files say. */
@@ -167,10 +173,12 @@ export class Engine implements GenerationSource, AsyncDisposable {
    * Calls may overlap; they share the engine's memory.
    *
    * @throws UsageError for an option out of range, before anything is read
+   * @throws ResponseFormatError, before a row is read, for a `responseFormat` or `schema` that answers cannot be held to
    * @throws TaskError if the device fails; ScheduleError for a schedule or pipeline that breaks a path; InterruptedError if `options.signal` fires; what a callback
    * throws. Rows that were finished have been delivered
    * @throws whatever `rows` throws, after the results of all rows before that
    */
+  generate<Options extends RunOptions = RunOptions>(rows: RowSource, options?: Options): AsyncGenerator<RowResult<ValueOf<Options>>, void, undefined>;
   generate(rows: RowSource, options: RunOptions = {}): AsyncGenerator<RowResult, void, undefined> {
     this.checkOptions(options);
     checkRows(rows);
@@ -178,9 +186,11 @@ export class Engine implements GenerationSource, AsyncDisposable {
   }
 
   /** The parts of a generation, for compositions of one's own: see `generatedRows`. */
-  generation(rows: AsyncIterable<RowInput> | Iterable<RowInput>, options: RunOptions = {}): Generation {
-    this.checkOptions(options);
+  generation(rows: AsyncIterable<RowInput> | Iterable<RowInput>, given: RunOptions = {}): Generation {
+    this.checkOptions(given);
     checkRows(rows);
+    const { schema } = given;
+    const options = schema ? { ...given, responseFormat: zodFormat(schema) } : given;
     const schedule = options.schedule ?? BLOCK_SCHEDULES[this.settled.schedule]();
     const { grid } = this.settled;
     const places = grid.slots * grid.rowsPerSlot;
@@ -204,6 +214,8 @@ export class Engine implements GenerationSource, AsyncDisposable {
       recorder,
       answers,
       resultIdentity: this.resultIdentityKey,
+      answerFormat: (format) => this.answerFormat(format),
+      refine: schema && zodValue(schema),
     }));
     const run = this.start(source, { ...options, schedule, mostRows: this.outlook.mostRows }, recorder);
     this.outlook.began(ledger);
@@ -328,6 +340,13 @@ export class Engine implements GenerationSource, AsyncDisposable {
     this.checkOpen();
     const { device, movement, pool, settled: { grid } } = this;
     return { id: this.nextRun++, device, grid, movement, pool, window, recorder, signal };
+  }
+
+  /** @throws ResponseFormatError for a format that this engine cannot hold answers to */
+  private async answerFormat(format: HeldFormat): Promise<AnswerFormat> {
+    if (this.settled.grid.part) throw new ResponseFormatError('responseFormat: found one, expected none where engines share the layers of a model: tokens are sampled by another engine, which is told no grammar');
+    this.grammars ??= new Grammars(loadAddon(), this.tokenizer, this.source.decoder.vocabularySize);
+    return this.grammars.of(format);
   }
 
   private track(run: Pick<Run<unknown>, 'fail' | 'drained'>): void {

@@ -1,5 +1,6 @@
 import type { RowErrorCode } from './errors/RowError.js';
 import type { Progress, RunStats, TraceEvent } from './RunStats.js';
+import type { ResponseFormat } from './rows/responseFormat.js';
 import type { ChatMessage, TemplateInput } from './model/Tokenizer.js';
 
 /** How tokens are chosen. A row may override each of these for itself. */
@@ -29,6 +30,10 @@ export interface SamplingOptions {
 
 /** How prompts are made of rows. */
 export interface PromptOptions extends TemplateInput {
+  /**
+   * Whether the model is told what its answer is held to, a JSON Schema or choices: at the end of the system message, or as one; before raw text. Rows of tokens stay as they are. Default false.
+   */
+  readonly schemaInPrompt?: boolean;
   /** Text such as `<|im_start|>` inside a row is data, not a control token. Default false: it is parsed, as transformers does. */
   readonly escapeSpecialTokens?: boolean;
   /** The prompt of each row is this text, with `{{field}}` for a value of the row's `fields`. A row that lacks one is an error. Default: rows have prompts. */
@@ -93,6 +98,8 @@ export interface RowSettings extends SamplingOptions, TemplateInput {
   readonly duplicate?: boolean;
   /** Which of its samples are wanted, where not all are (a resumed job). Default: all. */
   readonly wantedSamples?: readonly number[];
+  /** What its answer is held to. Default: what the run says. */
+  readonly responseFormat?: ResponseFormat;
   /** Carried into the result as `row`. */
   readonly carry?: Readonly<Record<string, unknown>>;
 }
@@ -122,7 +129,7 @@ export interface TokenLogprob {
 }
 
 /** The result of one row: a line of a job's output. */
-export interface RowResult {
+export interface RowResult<Value = unknown> {
   readonly id: string | number;
   /** The row's number in the input, from 0; bad rows count. */
   readonly index: number;
@@ -130,6 +137,8 @@ export interface RowResult {
   readonly sample?: number;
   /** Without the end token and without the stop string. */
   readonly text: string;
+  /** What the text means, of an answer that is held to a format: the parsed JSON, or for other formats the text. Not there without one, and with an error. */
+  readonly value?: Value;
   /** What the model reasoned before its answer, where it did and it was asked for separately: then `text` is the answer alone. */
   readonly reasoning?: string;
   readonly tokens: readonly number[];
@@ -160,6 +169,8 @@ export type Reasoning = (typeof REASONING)[number];
 
 /** Options of one `generate` call; the sampling options are defaults for its rows. */
 export interface GenerateOptions extends SamplingOptions, PromptOptions {
+  /** What the answers of rows that bring none are held to. Default: nothing. */
+  readonly responseFormat?: ResponseFormat;
   /** Go on past the end token, to `maxNewTokens`. Default false. */
   readonly ignoreEos?: boolean;
   /**

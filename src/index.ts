@@ -17,7 +17,7 @@ export { WEIGHT_COMPRESSIONS, type WeightCompression } from './model/compressBin
 export type { GpuProducts } from './bindings/Gpu.js';
 export type { PerplexityOptions } from './engine/rows/checkPerplexity.js';
 export type { Perplexity } from './engine/rows/perplexityOf.js';
-export type { FollowOptions, Generation, GenerationSource, RunOptions } from './engine/rows/Generation.js';
+export type { FollowOptions, Generation, GenerationSource, RunOptions, ValueOf } from './engine/rows/Generation.js';
 export type { RowLookAhead } from './engine/rows/rowLookAhead.js';
 export type { Progress, RunStats, TraceEvent } from './RunStats.js';
 export { formatBytes, parseBytes, type Size } from './units.js';
@@ -33,6 +33,11 @@ export type { LayerRange } from './model/partOf.js';
 
 // Rows
 export type { AnswerStore, BadRow, FinishReason, GenerateOptions, KeptAnswer, PromptOptions, Reasoning, Row, RowFailure, RowInput, RowPrompt, RowResult, RowSettings, SamplingOptions, TokenLogprob } from './Row.js';
+
+// Answers that are held to a format
+export type { ResponseFormat } from './rows/responseFormat.js';
+export type { AnswerSchema } from './engine/grammar/zodSchema.js';
+export { EnforcedSchema } from './schema/EnforcedSchema.js';
 
 // Answers that last
 export { ReuseFile, type ReuseOptions } from './reuse/ReuseFile.js';
@@ -142,6 +147,7 @@ export { PeerError } from './errors/PeerError.js';
 export { ModelFileError } from './errors/ModelFileError.js';
 export { NativeError } from './errors/NativeError.js';
 export { PlanFileError } from './errors/PlanFileError.js';
+export { ResponseFormatError } from './errors/ResponseFormatError.js';
 export { RowError, type RowErrorCode } from './errors/RowError.js';
 export { ScheduleError, type PathConstraint } from './errors/ScheduleError.js';
 export { TaskError } from './errors/TaskError.js';

@@ -16,6 +16,7 @@
 #include "NativeRuntime.h"
 #include "arguments.h"
 #include "bytesToJavaScript.h"
+#include "grammarsToJavaScript.h"
 #include "parseOptions.h"
 #include "profileInBackground.h"
 #include "repackInBackground.h"
@@ -129,6 +130,9 @@ Napi::Object initialise(Napi::Env env, Napi::Object exports) {
   exports.Set("measureRuntime", Napi::Function::New<measureRuntime>(env, "measureRuntime"));
   exports.Set("repack", Napi::Function::New<repackWeights>(env, "repack"));
   exports.Set("profile", Napi::Function::New<profileMachine>(env, "profile"));
+  exports.Set("grammars", hasGrammars());
+  exports.Set("createVocabulary", Napi::Function::New<createVocabulary>(env, "createVocabulary"));
+  exports.Set("compileGrammar", Napi::Function::New<compileGrammar>(env, "compileGrammar"));
   exports.Set("inspectStore", Napi::Function::New<inspectStoreFile>(env, "inspectStore"));
 #ifdef SPILLWAY_FUZZ
   exports.Set("coverage", Napi::Uint8Array::New(env, kCoverageBlocks, Napi::ArrayBuffer::New(env, coveredBlocks(), kCoverageBlocks), 0));

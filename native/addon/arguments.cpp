@@ -127,6 +127,14 @@ std::vector<float> readFloat32Array(const Napi::Value& value, std::string_view n
   return copyTypedArray<float>(value, name, napi_float32_array, "Float32Array");
 }
 
+std::vector<uint8_t> readUint8Array(const Napi::Value& value, std::string_view name) {
+  return copyTypedArray<uint8_t>(value, name, napi_uint8_array, "Uint8Array");
+}
+
+std::vector<uint32_t> readUint32Array(const Napi::Value& value, std::string_view name) {
+  return copyTypedArray<uint32_t>(value, name, napi_uint32_array, "Uint32Array");
+}
+
 Napi::Value errorValue(Napi::Env env, const char* code, const std::string& message, const FileError* file) {
   Napi::Object value = Napi::Error::New(env, message).Value();
   value.Set("code", code);

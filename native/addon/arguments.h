@@ -31,6 +31,9 @@ Napi::Array readArray(const Napi::Value& value, std::string_view name, uint32_t 
 std::vector<int32_t> readInt32Array(const Napi::Value& value, std::string_view name);
 std::vector<float> readFloat32Array(const Napi::Value& value, std::string_view name);
 
+std::vector<uint8_t> readUint8Array(const Napi::Value& value, std::string_view name);
+std::vector<uint32_t> readUint32Array(const Napi::Value& value, std::string_view name);
+
 // One of a few words, e.g. readWord<NormKind>(value, "norm.kind", {{"rms", NormKind::Rms}, ...}).
 template <typename T>
 T readWord(const Napi::Value& value, std::string_view name, std::initializer_list<std::pair<const char*, T>> words) {

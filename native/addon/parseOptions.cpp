@@ -1,6 +1,7 @@
 #include "parseOptions.h"
 
 #include "arguments.h"
+#include "grammarsToJavaScript.h"
 #include "parseDecoder.h"
 
 namespace spillway {
@@ -166,6 +167,7 @@ RowOptions parseRowOptions(const Napi::Value& value) {
   options.sampling.seed = count(object, "seed", "");
   const double logprobs = readNumber(object.Get("logprobs"), "logprobs");
   options.logprobs = logprobs == -1 ? -1 : static_cast<int32_t>(readInteger(object.Get("logprobs"), "logprobs", 0, INT32_MAX));
+  if (object.Has("grammar")) options.grammar = readGrammar(object.Get("grammar"), "grammar");
   return options;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "../kernels/cpu/Kernels.h"
 #include "../kernels/cpu/Matmul.h"
@@ -127,6 +128,9 @@ struct HeadResult : TaskResult {
   // they come from was not finite behind that layer already; -1 where it was behind all of them, and where nobody looked (on a device).
   std::vector<int32_t> rows, tokens, topCounts, topTokens;
   std::vector<float> logprobs, topLogprobs;
+  // Where their grammars are behind the token, of rows that have one (GrammarRow::Place, Open of the others); empty where none has. Of those that failed, why, in the same order.
+  std::vector<int32_t> places;
+  std::vector<std::string> failures;
   // Rows that scored: handle, first position, count for each; their log-probabilities one after another, NaN where the logits are not finite.
   std::vector<int32_t> scored;
   std::vector<float> scores;

@@ -2,8 +2,10 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
+#include "../grammar/Grammar.h"
 #include "../kernels/cpu/Sampling.h"
 
 namespace spillway {
@@ -18,6 +20,7 @@ struct RowOptions {
   uint32_t promptTokens = kAllTokens;
   SamplingParameters sampling;
   int32_t logprobs = -1;  // alternatives reported with each token; -1: no log-probabilities at all
+  std::shared_ptr<const Grammar> grammar;  // that the sampled tokens follow; null: any may come
 };
 
 struct Row {
@@ -26,7 +29,8 @@ struct Row {
         promptTokens(options.promptTokens == kAllTokens ? static_cast<uint32_t>(tokens.size()) : options.promptTokens),
         capacityTokens(options.capacityTokens),
         sampling(options.sampling),
-        logprobs(options.logprobs) {
+        logprobs(options.logprobs),
+        grammar(options.grammar == nullptr ? nullptr : std::make_unique<GrammarRow>(std::move(options.grammar))) {
     tokens.reserve(capacityTokens);
   }
 
@@ -40,6 +44,7 @@ struct Row {
   const uint32_t capacityTokens;
   const SamplingParameters sampling;
   const int32_t logprobs;
+  const std::unique_ptr<GrammarRow> grammar;  // touched by the compute queue alone once the row exists
   int32_t oddLayer = -1;  // the first layer behind which a token that is sampled from had hidden states that are not finite; touched by the compute queue alone
   uint32_t handle = 0;
   bool freed = false;                    // touched by the owner's thread alone

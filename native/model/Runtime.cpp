@@ -114,6 +114,9 @@ uint32_t Runtime::createRow(RowOptions&& options) {
   if (options.logprobs < -1 || options.logprobs > vocabulary) {
     refuse("logprobs", std::to_string(options.logprobs), "-1 to the vocabulary's " + std::to_string(vocabulary));
   }
+  if (options.grammar != nullptr && options.grammar->tokens() > spec_.vocabularySize) {
+    refuse("grammar", "one of " + std::to_string(options.grammar->tokens()) + " tokens", "at most the vocabulary's " + std::to_string(spec_.vocabularySize));
+  }
   checkSampling(options.sampling);
   auto row = std::make_shared<Row>(std::move(options));
   const uint32_t handle = rows_.add(row);

@@ -13,7 +13,7 @@ constexpr size_t kSliceBytes = size_t(1) << 20;
 constexpr size_t kSliceOutputs = 1024;  // a slice is a multiple of it
 
 // All that is wanted is the first token of the largest logit.
-bool takesLargest(const Row& row) { return !(row.sampling.temperature > 0) && row.sampling.repetitionPenalty == 1 && row.logprobs < 0; }
+bool takesLargest(const Row& row) { return !(row.sampling.temperature > 0) && row.sampling.repetitionPenalty == 1 && row.logprobs < 0 && row.grammar == nullptr; }
 
 // The largest logits of some rows, slice by slice of the vocabulary; of equal ones the first, as RowKernels::argMax has it.
 void takeLargest(const Pass& pass, const WantedLogits* wanted, size_t rows, const float* input, size_t width, float* logits, float* largest, HeadResult& result) {

@@ -1,6 +1,7 @@
 #include "headRows.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <string>
 
@@ -56,13 +57,33 @@ std::vector<WantedLogits> listWanted(const Batch& batch, HeadResult& result, boo
   return wanted;
 }
 
-void useLogits(const Kernels& kernels, const Batch& batch, const WantedLogits& wanted, const float* logits, size_t vocabulary, void* workspace, HeadResult& result) {
+namespace {
+
+// Log-probabilities are the model's own, so what is wanted of them is taken before the grammar changes the logits.
+void sampleConstrained(const Kernels& kernels, const Row& row, const WantedLogits& wanted, float* logits, size_t vocabulary, void* workspace, HeadResult& result) {
+  const LogNormaliser normaliser = row.logprobs >= 0 ? normaliserOf(kernels, logits, vocabulary) : LogNormaliser{};
+  if (row.logprobs > 0 && std::isfinite(normaliser.maximum)) {
+    topLogProbabilities(kernels, logits, vocabulary, static_cast<size_t>(row.logprobs), &result.topTokens[wanted.top], &result.topLogprobs[wanted.top], workspace);
+  }
+  row.grammar->mask(logits, vocabulary);
+  if (row.grammar->place() == GrammarRow::Place::Failed) return;
+  const SampledToken sampled = sampleToken(kernels, row.sampling, logits, vocabulary, row.tokens.data(), row.tokens.size(), static_cast<uint32_t>(row.tokens.size()), false, workspace);
+  result.tokens[wanted.result] = sampled.token;
+  if (sampled.token == kNotFinite) return;
+  if (row.logprobs >= 0) result.logprobs[wanted.result] = logProbabilityOf(normaliser, logits[sampled.token]);
+  row.grammar->append(sampled.token);
+}
+
+}  // namespace
+
+void useLogits(const Kernels& kernels, const Batch& batch, const WantedLogits& wanted, float* logits, size_t vocabulary, void* workspace, HeadResult& result) {
   const BatchRange& range = batch.ranges[wanted.range];
   const Row& row = *range.row;
   if (range.mode == HeadMode::Score) {
     result.scores[wanted.result] = logProbability(kernels, logits, vocabulary, row.tokens[batch.tokens[wanted.token].position + 1]);
     return;
   }
+  if (row.grammar != nullptr) return sampleConstrained(kernels, row, wanted, logits, vocabulary, workspace, result);
   const SampledToken sampled = sampleToken(kernels, row.sampling, logits, vocabulary, row.tokens.data(), row.tokens.size(),
                                            static_cast<uint32_t>(row.tokens.size()), row.logprobs >= 0, workspace);
   result.tokens[wanted.result] = sampled.token;
@@ -80,6 +101,15 @@ void appendSampled(const Batch& batch, const std::vector<WantedLogits>& wanted, 
     // Passes that are under way for a row need a token until its owner hears that there is none.
     range.row->append(std::max(token, 0));
     if (token == kNotFinite) token -= 1 + range.row->oddLayer;
+    if (range.row->grammar == nullptr) continue;
+    const GrammarRow& grammar = *range.row->grammar;
+    result.places.resize(result.rows.size());
+    result.places[entry.result] = static_cast<int32_t>(grammar.place());
+  }
+  for (size_t i = 0; i < result.places.size(); i++) {
+    if (result.places[i] != static_cast<int32_t>(GrammarRow::Place::Failed)) continue;
+    const auto failed = std::find_if(wanted.begin(), wanted.end(), [&](const WantedLogits& entry) { return entry.result == i && batch.ranges[entry.range].mode == HeadMode::Sample; });
+    result.failures.push_back(batch.ranges[failed->range].row->grammar->message());
   }
 }
 

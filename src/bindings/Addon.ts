@@ -1,5 +1,6 @@
 import type { GpuFacts, GpuFigureName, GpuRuntimeBytes, GpuRuntimeOptions } from './Gpu.js';
 import type { RepackOptions, StoreFacts } from './Store.js';
+import type { GrammarKind, NativeGrammar, NativeVocabulary, TokenTexts } from './Grammars.js';
 import type { DecoderSpec } from '../model/DecoderSpec.js';
 import type { TensorBinding } from '../model/TensorBinding.js';
 
@@ -10,6 +11,16 @@ export interface Addon {
   /** Which results the kernels give: results of another number are not of this build (native/kernels/numerics.h). */
   readonly numerics: number;
   machine(): MachineFacts;
+  /** Whether it has constrained decoding: built where cargo was found. */
+  readonly grammars: boolean;
+  /** What grammars are compiled against, made on a thread of its own, in a second or so. Rejects with a coded error `invalid-argument`, also where `grammars` is false. */
+  createVocabulary(texts: TokenTexts): Promise<NativeVocabulary>;
+  /**
+   * Compiles a grammar on a thread of its own: in milliseconds, in seconds at its limits (native/grammar/src). Rejects with a coded error `invalid-argument` for a text that
+   * is not of its kind, has what is not supported, is beyond a limit, or that no answer of the vocabulary's tokens fulfils.
+   * @param text of kind `json_schema` and `choices` (an array of strings) JSON
+   */
+  compileGrammar(vocabulary: NativeVocabulary, kind: GrammarKind, text: string): Promise<NativeGrammar>;
   /** Maps files, checks every binding against them and reserves all pools. Reads no weights yet: `load` does. */
   openRuntime(options: RuntimeOptions): NativeRuntime;
   /** Bytes that `openRuntime` with these options would reserve, by what for. Pure; allocates nothing, and opens no file: with `weights` there need be no store yet. */
@@ -208,6 +219,8 @@ export interface NativeRowOptions {
   readonly seed: number;
   /** How many alternatives to report with each token; -1 reports no log-probabilities at all. At most the vocabulary. */
   readonly logprobs: number;
+  /** What the sampled tokens follow. Default: any may come. */
+  readonly grammar?: NativeGrammar;
 }
 
 /** What the head does for a row of a batch. */
@@ -386,6 +399,10 @@ export interface NativeHeadResult {
   readonly topCounts: Int32Array;
   readonly topTokens: Int32Array;
   readonly topLogprobs: Float32Array;
+  /** Where each row's grammar is behind its token (GRAMMAR_PLACES; `open` of rows without); empty where no row has one. */
+  readonly places: Int32Array;
+  /** Why grammars failed, of those that did, in the order of `places`. */
+  readonly failures: readonly string[];
   /** Scored rows: handle, first position, count; `scores` holds their log-probabilities one after another, NaN where the logits are not finite. */
   readonly scored: Int32Array;
   readonly scores: Float32Array;

@@ -14,6 +14,7 @@ const BY_CODE: Readonly<Record<Exclude<ErrorCode, 'interrupted'>, number>> = {
   task: EXIT.unusable,
   peer: EXIT.unusable,
   row: EXIT.unusable,
+  'response-format': EXIT.usage,
   'memory-budget': EXIT.memory,
 };
 

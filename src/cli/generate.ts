@@ -6,6 +6,7 @@ import { addEngineFlags, addModelFlag, engineOptions, type EngineFlags } from '.
 import { addTableFlags, comesOnce, jobFormatsOf, queryOf, readOptions, tableOptions, type TableFlags } from './flags/tableFlags.js';
 import { decimal, path, size, wholeNumber } from './flags/parsers.js';
 import { addMemoryFlags, addPlanFlags, planOptions, type PlanFlags } from './flags/planFlags.js';
+import { addFormatFlags, formatFiles, formatOptions, type FormatFlags } from './flags/formatFlags.js';
 import { addPromptFlags, promptFiles, promptOptions, type PromptFlags } from './flags/promptFlags.js';
 import { addSamplingFlags, type SamplingFlags } from './flags/samplingFlags.js';
 import { expectedRows } from './expectedRows.js';
@@ -23,7 +24,7 @@ import { checkStandardOutput } from './standardOutput.js';
 import { TraceFile } from './TraceFile.js';
 import { addSwitch, requireFlags } from './flags/commandFlags.js';
 
-interface GenerateFlags extends EngineFlags, SamplingFlags, PromptFlags, PlanFlags, TableFlags {
+interface GenerateFlags extends EngineFlags, SamplingFlags, PromptFlags, FormatFlags, PlanFlags, TableFlags {
   readonly carryFields: boolean;
   readonly sharePrefixes: 'on' | 'off';
   readonly lookAheadRows: number;
@@ -60,6 +61,7 @@ export function addGenerate(program: Command, context: CommandContext): void {
   command.option('--look-ahead-bytes <size>', 'most that all rows that wait may take (default: 32MiB)', size);
   command.addOption(new Option('--reuse <file>', 'answers that last: rows that it has from earlier runs are not computed, and it gets those that are (default: none)').argParser(path));
   addPromptFlags(command);
+  addFormatFlags(command);
   addSamplingFlags(command);
   addEngineFlags(command);
   addMemoryFlags(command, true);
@@ -92,7 +94,7 @@ async function generate(flags: GenerateFlags, flagNames: ReadonlySet<string>, co
   // What can be refused at once is refused before a model is fetched or read.
   const known = isModelName(flags.model);
   await checkPaths(flags, inputs, known ? undefined : flags.model);
-  const prompts = await promptOptions(flags, context.signal);
+  const prompts = { ...(await promptOptions(flags, context.signal)), ...(await formatOptions(flags, context.signal)) };
   await checkJobFiles({ ...files, resume, retryErrors, overwrite, published: formats.published, ...(errors !== undefined && { errors }) });
 
   let job: Job | undefined;
@@ -195,6 +197,7 @@ function checkPaths(flags: GenerateFlags, inputs: readonly string[], model: stri
       policy: policy === 'auto' || policy === 'default' ? undefined : policy,
       hardware: hardware === 'this' ? undefined : hardware,
       ...promptFiles(flags),
+      ...formatFiles(flags),
     },
     output: output === '-' ? undefined : output,
     errors,

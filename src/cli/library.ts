@@ -1,10 +1,10 @@
 /** All that the command line uses of the library: one place to see it, and to change it. */
 export {
-  createTokenizer, diagonalBlock, Engine, formatBytes, identifyModel, InterruptedError, JobFileError, knownModels, MemoryBudgetError, parseBytes, readModel, resolveModel, rowByRow,
+  createTokenizer, diagonalBlock, EnforcedSchema, Engine, formatBytes, identifyModel, InterruptedError, JobFileError, knownModels, MemoryBudgetError, parseBytes, readModel, resolveModel, ResponseFormatError, rowByRow,
   ReuseFile, RowError, serialPipeline, SpillwayError, UsageError, WEIGHT_COMPRESSIONS, zigZagBlock,
 } from '../index.js';
 export type {
-  EngineOptions, EnginePlan, ErrorCode, ExpectedRows, GenerateOptions, GpuProducts, ModelSource, Progress, PullProgress, RowLookAhead, RunStats, Schedule, TensorInfo, Tokenizer, TraceEvent, WeightCompression,
+  EngineOptions, EnginePlan, ErrorCode, ExpectedRows, GenerateOptions, GpuProducts, ModelSource, Progress, PullProgress, ResponseFormat, RowLookAhead, RunStats, Schedule, TensorInfo, Tokenizer, TraceEvent, WeightCompression,
 } from '../index.js';
 export {
   bytesOf, checkColumns, checkDelimiter, checkDistinctFiles, checkJobFiles, checkMaxErrors, checkResultColumns, describeFileError, errorFiles, fileErrorCode, fileFailure, FORMAT_NAMES, isBlank, Job, jobFormats, openLines, outputFiles, parseRow, readRows, readSql, specialKind, StreamWriter, writeFileAtomic,

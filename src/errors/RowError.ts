@@ -13,6 +13,8 @@ export type RowErrorCode =
   | 'duplicate-id'
   | 'chat-template' // the model has no chat template, or the template refused the messages
   | 'numeric' // the model's logits for the row are not finite
+  | 'schema' // its answer was cut off before it satisfied its `responseFormat`, or does not
+  | 'unsupported-schema' // its `responseFormat` cannot be held to: a keyword that is not enforced, say
   | 'timeout' // it has taken longer than rows may
   | 'limit' // what the model's tokenizer makes of the row, or of its answer, takes more time or room than it may
   | 'memory'; // the row alone needs more KV cache than the run has

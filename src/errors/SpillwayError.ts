@@ -3,6 +3,7 @@ export type ErrorCode =
   | 'usage' // an option or argument is wrong; nothing was read or written
   | 'model-file' // a model file cannot be used: missing, truncated, corrupt, unsupported
   | 'memory-budget' // the plan cannot fit the memory that was given
+  | 'response-format' // a schema, regular expression or grammar that answers cannot be held to
   | 'row' // one row is bad; the others are unaffected
   | 'job-file' // an input or output file of a job failed: disk full, read error, a torn or foreign output
   | 'native' // the native addon is missing or refused a call

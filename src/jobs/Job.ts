@@ -3,7 +3,8 @@ import { JobFileError } from '../errors/JobFileError.js';
 import { SpillwayError } from '../errors/SpillwayError.js';
 import { TaskError } from '../errors/TaskError.js';
 import { UsageError } from '../errors/UsageError.js';
-import type { RowInput, RowResult } from '../Row.js';
+import type { GenerateOptions, RowInput, RowResult } from '../Row.js';
+import { responseFormatOf } from '../rows/responseFormat.js';
 import { AbortGate } from './AbortGate.js';
 import { identifyModel } from '../model/identity/identifyModel.js';
 import { modelSettings } from '../model/identity/modelSettings.js';
@@ -287,7 +288,7 @@ export class Job implements AsyncDisposable {
     const { resultColumns = {}, delimiter, generate, output } = this.options;
     const parts = [
       ...(this.formats.input.format.carries === true ? [] : ['id']),
-      ...(generate?.samples === undefined ? [] : ['sample']), ...(generate?.reasoning === 'separate' ? ['reasoning'] : []), ...(generate?.logprobs === undefined ? [] : ['logprobs']),
+      ...(generate?.samples === undefined ? [] : ['sample']), ...(hasValues(generate) ? ['value'] : []), ...(generate?.reasoning === 'separate' ? ['reasoning'] : []), ...(generate?.logprobs === undefined ? [] : ['logprobs']),
     ];
     return { table: () => this.input.table, resultColumns, parts, ...(delimiter !== undefined && { delimiter }), name: typeof output === 'string' ? output : 'output' };
   }
@@ -316,4 +317,9 @@ export class Job implements AsyncDisposable {
 /** What an output is to be, where it is not what a run before wrote: `with --errors FILE`, `as csv`. */
 function describeForm({ errors }: JobOptions, { output: { format, compression } }: JobFormats): string {
   return errors !== undefined ? `with \`errors\` ${errors}` : `as ${format.name}${compression === undefined ? '' : ` in ${compression}`}`;
+}
+
+/** Whether answers have values beside their texts: tables have a column for them then. */
+function hasValues(options: GenerateOptions | undefined): boolean {
+  return options?.responseFormat !== undefined && responseFormatOf(options.responseFormat).type === 'json_schema';
 }

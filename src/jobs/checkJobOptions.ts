@@ -5,6 +5,8 @@ import { isIterable } from '../arguments/isIterable.js';
 import { object, text } from '../arguments/memberChecks.js';
 import { membersOf } from '../arguments/membersOf.js';
 import { UsageError } from '../errors/UsageError.js';
+import type { GenerateOptions } from '../Row.js';
+import { checkResponseFormat } from '../rows/responseFormat.js';
 import { checkColumns, checkDelimiter, checkResultColumns } from './checkColumns.js';
 import { isInputPaths } from './inputFiles.js';
 import { checkMaxErrors } from './ErrorLimit.js';
@@ -28,7 +30,11 @@ const CHECKS: Readonly<Record<keyof JobOptions, Check>> = {
   modelFiles: checkPaths,
   resultIdentity: object,
   identity: object,
-  generate: object,
+  generate: (name, value) => {
+    object(name, value);
+    const { responseFormat } = value as GenerateOptions;
+    if (responseFormat !== undefined) checkResponseFormat(`${name}.responseFormat`, responseFormat);
+  },
 };
 
 /** Checks what a JavaScript caller hands over as a job. @throws UsageError naming the option, what was found and what was expected */

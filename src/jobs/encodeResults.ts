@@ -19,6 +19,8 @@ export interface EncodeResultsOptions {
   readonly delimiter?: string;
   /** Whether tables have a column for the sample, where several were asked for. Default false. */
   readonly samples?: boolean;
+  /** Whether tables have a column for the values of answers that are held to a JSON Schema. Default false. */
+  readonly values?: boolean;
   /** Whether tables have a column for reasoning that was separated. Default false. */
   readonly reasoning?: boolean;
   /** Whether tables have a column for log-probabilities. Default false. */
@@ -28,7 +30,7 @@ export interface EncodeResultsOptions {
 }
 
 const CHECKS: Readonly<Record<keyof EncodeResultsOptions, Check>> = {
-  format: checkFormat, resultColumns: checkResultColumns, delimiter: checkDelimiter, samples: checkBoolean, reasoning: checkBoolean, logprobs: checkBoolean, name: text(),
+  format: checkFormat, resultColumns: checkResultColumns, delimiter: checkDelimiter, samples: checkBoolean, values: checkBoolean, reasoning: checkBoolean, logprobs: checkBoolean, name: text(),
 };
 
 /**
@@ -45,11 +47,11 @@ export function encodeResults(results: AsyncIterable<RowResult> | Iterable<RowRe
 }
 
 async function* bytesOf(results: AsyncIterable<RowResult> | Iterable<RowResult>, options: EncodeResultsOptions): AsyncGenerator<Uint8Array, void, undefined> {
-  const { format, resultColumns = {}, delimiter, samples = false, reasoning = false, logprobs = false, name = 'output' } = options;
+  const { format, resultColumns = {}, delimiter, samples = false, values = false, reasoning = false, logprobs = false, name = 'output' } = options;
   const finished = async function* (): AsyncGenerator<FinishedRow, void, undefined> {
     for await (const result of results) yield { result, carry: result.row };
   };
-  const parts = ['id', ...(samples ? ['sample'] : []), ...(reasoning ? ['reasoning'] : []), ...(logprobs ? ['logprobs'] : [])];
+  const parts = ['id', ...(samples ? ['sample'] : []), ...(values ? ['value'] : []), ...(reasoning ? ['reasoning'] : []), ...(logprobs ? ['logprobs'] : [])];
   const pieces = (chosenFormat(format) ?? jsonl).encode(finished(), { table: () => undefined, resultColumns, parts, name, ...(delimiter !== undefined && { delimiter }) });
   for await (const piece of pieces) yield Buffer.from(piece as Uint8Array);
 }

@@ -2,12 +2,13 @@ import type { RowResult } from '../Row.js';
 
 /** A result as its line of the output, with the LF; keys stand in CONTRACT's order. `failed`: the line carries an error. */
 export function formatResult(result: RowResult): { readonly line: string; readonly failed: boolean } {
-  const { id, index, sample, text, reasoning, tokens, finishReason, usage, logprobs, error, row } = result;
+  const { id, index, sample, text, value, reasoning, tokens, finishReason, usage, logprobs, error, row } = result;
   const known = {
     id,
     index,
     ...(sample === undefined ? {} : { sample }),
     text,
+    ...(value === undefined ? {} : { value }),
     ...(reasoning === undefined ? {} : { reasoning }),
     tokens,
     finishReason,

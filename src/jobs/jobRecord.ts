@@ -6,6 +6,7 @@ import { UsageError } from '../errors/UsageError.js';
 import { listMissing } from '../model/files/listMissing.js';
 import type { FileIdentity, ModelIdentity } from '../model/identity/identifyModel.js';
 import type { GenerateOptions } from '../Row.js';
+import { responseFormatOf } from '../rows/responseFormat.js';
 import { writeFileAtomic } from './atomicFile.js';
 import { BEGIN_ANEW } from './fileErrors.js';
 import { filesOf, type InputFingerprint } from './fingerprint.js';
@@ -55,7 +56,7 @@ export function resultOptions(options: GenerateOptions, more: Readonly<Record<st
 }
 
 /** How prompts are made, and what becomes of reasoning. Most of it as far as it is not the default: records from before there was a choice stay good. */
-function promptOptions({ promptTemplate, system, chat, tools, templateArgs, reasoning = 'keep' }: GenerateOptions): Readonly<Record<string, unknown>> {
+function promptOptions({ promptTemplate, system, chat, tools, templateArgs, reasoning = 'keep', responseFormat, schemaInPrompt }: GenerateOptions): Readonly<Record<string, unknown>> {
   return {
     ...(promptTemplate !== undefined && { promptTemplate }),
     ...(system !== undefined && { system }),
@@ -64,6 +65,8 @@ function promptOptions({ promptTemplate, system, chat, tools, templateArgs, reas
     ...(tools && { tools }),
     ...(templateArgs && { templateArgs }),
     ...(reasoning !== 'keep' && { reasoning }),
+    ...(responseFormat && { responseFormat: responseFormatOf(responseFormat) }),
+    ...(schemaInPrompt === true && { schemaInPrompt }),
   };
 }
 

@@ -4,10 +4,11 @@ import type { ChatMessage, TemplateInput } from '../model/Tokenizer.js';
 import type { BadRow, Row, RowInput, RowPrompt } from '../Row.js';
 import { misspelt } from '../rows/misspelt.js';
 import { promptField } from '../rows/promptField.js';
+import { responseFormatOf } from '../rows/responseFormat.js';
 import { NUMBERS, PROMPTS } from '../rows/rowFields.js';
 
 /** The fields that are ours. */
-export const ROW_FIELDS: ReadonlySet<string> = new Set(['id', ...PROMPTS, ...NUMBERS, 'stop', 'tools', 'templateArgs']);
+export const ROW_FIELDS: ReadonlySet<string> = new Set(['id', ...PROMPTS, ...NUMBERS, 'stop', 'tools', 'templateArgs', 'responseFormat', 'response_format']);
 
 /** What messages may have beside role, content and calls of tools. */
 const MESSAGE_TEXTS = ['name', 'tool_call_id', 'reasoning_content'] as const;
@@ -30,7 +31,7 @@ export function parseRow(value: unknown, line: number, carryFields: boolean, tem
     if (id !== undefined) identity = { id };
     const fields = templated === true ? value : templated;
     if (!carryFields && fields === false) checkNames(value);
-    return { ...identity, ...(fields === false ? readPrompt(value) : { fields }), ...readTemplateInput(value), ...readNumbers(value), ...readStop(value['stop']), ...carry };
+    return { ...identity, ...(fields === false ? readPrompt(value) : { fields }), ...readTemplateInput(value), ...readFormat(value), ...readNumbers(value), ...readStop(value['stop']), ...carry };
   } catch (error) {
     if (!(error instanceof RowError)) throw error;
     return { ...identity, error: { code: error.rowCode, message: error.message }, ...carry };
@@ -93,6 +94,13 @@ function readTemplateInput({ tools, templateArgs }: Readonly<Record<string, unkn
   if (!isAbsent(tools) && !Array.isArray(tools)) throw wrongType('tools', tools, 'an array of objects');
   if (!isAbsent(templateArgs) && !isObject(templateArgs)) throw wrongType('templateArgs', templateArgs, 'an object');
   return { ...(Array.isArray(tools) && { tools }), ...(isObject(templateArgs) && { templateArgs }) };
+}
+
+/** What it is an error of is said where the row is prepared. */
+function readFormat(row: Readonly<Record<string, unknown>>): Pick<Row, 'responseFormat'> {
+  const given = [row['responseFormat'], row['response_format']].filter((format) => !isAbsent(format));
+  if (given.length > 1) throw new RowError('invalid-row', 'found both responseFormat and response_format, expected one of them');
+  return given.length === 0 ? {} : { responseFormat: responseFormatOf(given[0]) };
 }
 
 function readToken(value: unknown, at: number): number {

@@ -25,6 +25,12 @@ export interface Tokenizer {
    */
   stream(options?: { reasoningMarks?: boolean }): { push(token: number): string; end(): string };
 
+  /**
+   * The bytes that a token adds to a row's text, which `stream` makes: to its beginning, where that is something else (a blank is dropped there), or to what has gone before. None for special
+   * tokens and ids without a token. Undefined where the text is not put together of tokens, each by itself: what the decoder does depends on more.
+   */
+  readonly answerBytes?: ((token: number, first: boolean) => Uint8Array) | undefined;
+
   /** Text of one token for humans (log-probabilities): `decode` of it alone, bytes that are no character as U+FFFD. */
   text(token: number): string;
 

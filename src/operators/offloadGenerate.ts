@@ -2,7 +2,7 @@ import { defer, tap, type OperatorFunction } from 'rxjs';
 import { found } from '../arguments/found.js';
 import { checkObject } from '../arguments/checkObject.js';
 import { UsageError } from '../errors/UsageError.js';
-import type { GenerationSource, RunOptions } from '../engine/rows/Generation.js';
+import type { GenerationSource, RunOptions, ValueOf } from '../engine/rows/Generation.js';
 import type { RowInput, RowResult } from '../Row.js';
 import { generatedRows } from './generatedRows.js';
 import { checkPulledOptions, pulled, type PulledOptions } from './pulled.js';
@@ -24,6 +24,7 @@ import { checkPulledOptions, pulled, type PulledOptions } from './pulled.js';
  * @returns an operator; a row that is bad becomes a result with `error`, only a failed run is the stream's error
  * @throws UsageError for what is no engine, or a queue out of range
  */
+export function offloadGenerate<Options extends RunOptions & { readonly queue?: PulledOptions } = RunOptions>(engine: GenerationSource, options?: Options): OperatorFunction<RowInput, RowResult<ValueOf<Options>>>;
 export function offloadGenerate(engine: GenerationSource, options: RunOptions & { readonly queue?: PulledOptions } = {}): OperatorFunction<RowInput, RowResult> {
   if (typeof (engine as Partial<GenerationSource> | null | undefined)?.generation !== 'function') throw new UsageError(`engine: found ${found(engine)}, expected an open engine`);
   checkObject('options', options);

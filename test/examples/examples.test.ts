@@ -6,6 +6,7 @@ import { main as etlJob } from '../../examples/02-etl-job.js';
 import { main as customSchedule } from '../../examples/03-custom-schedule.js';
 import { main as layersOnTwoEngines } from '../../examples/04-layers-on-two-engines.js';
 import { main as tables } from '../../examples/05-tables.js';
+import { main as extractToObject } from '../../examples/06-extract-to-object.js';
 import { collect } from '../jobs/support/files.js';
 import { readRows } from '../../src/jobs/readRows.js';
 import { tinyChatModel } from '../support/tinyChatModel.js';
@@ -26,7 +27,7 @@ describe('examples', () => {
 
   test('all of them are tested here', async () => {
     const names: string[] = await readdir('examples');
-    expect(names.filter((name) => name.endsWith('.ts')).sort()).toEqual(['01-rxjs-pipeline.ts', '02-etl-job.ts', '03-custom-schedule.ts', '04-layers-on-two-engines.ts', '05-tables.ts']);
+    expect(names.filter((name) => name.endsWith('.ts')).sort()).toEqual(['01-rxjs-pipeline.ts', '02-etl-job.ts', '03-custom-schedule.ts', '04-layers-on-two-engines.ts', '05-tables.ts', '06-extract-to-object.ts']);
   });
 
   test('the RxJS pipeline answers every review, in order', async () => {
@@ -70,6 +71,12 @@ describe('examples', () => {
     const ids = async (name: string): Promise<unknown[]> => (await readFile(`${folder}/${name}`, 'utf8')).trim().split('\n').map((line) => (JSON.parse(line) as { custom_id: string }).custom_id);
     expect([await ids('batch-output.jsonl'), await ids('batch-errors.jsonl')]).toEqual([['a', 'b'], ['c']]);
     await rm(folder, { recursive: true });
+  });
+
+  test('the extraction finds a person of the right form in every note', async () => {
+    const people = await extractToObject(model.path);
+    expect(people).toHaveLength(3);
+    for (const { name, age, topic } of people) expect([name.length <= 24, Number.isInteger(age) && age <= 120, ['invoice', 'ticket', 'room'].includes(topic)]).toEqual([true, true, true]);
   });
 });
 

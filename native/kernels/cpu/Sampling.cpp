@@ -44,28 +44,6 @@ double sumOfExp(const Kernels& kernels, const float* values, size_t n) {
   return sum;
 }
 
-// log of the sum of exp(logits), as the two numbers that keep its precision.
-struct Normaliser {
-  float maximum;
-  float logSum;
-};
-
-Normaliser normaliserOf(const Kernels& kernels, const float* logits, size_t vocabulary) {
-  Normaliser result;
-  size_t index;
-  kernels.rows.argMax(logits, vocabulary, &result.maximum, &index);
-  double sum = 0;
-  for (size_t start = 0; start < vocabulary; start += kChunk)
-    sum += kernels.rows.sumExp(logits + start, result.maximum, std::min(kChunk, vocabulary - start));
-  result.logSum = static_cast<float>(std::log(sum));
-  return result;
-}
-
-float logProbabilityOf(const Normaliser& normaliser, float logit) {
-  if (!std::isfinite(normaliser.maximum)) return std::numeric_limits<float>::quiet_NaN();
-  return logit == kMinusInfinity ? kMinusInfinity : (logit - normaliser.maximum) - normaliser.logSum;
-}
-
 // Writes the logits with the penalty applied. Every token of the history is penalised from its own logit, so once however often it stands there.
 void penalise(const float* logits, size_t vocabulary, const int32_t* history, size_t historyCount, float penalty, float* values) {
   std::copy(logits, logits + vocabulary, values);
@@ -187,6 +165,22 @@ SampledToken sampleToken(const Kernels& kernels, const SamplingParameters& param
   return {token, wantLogprob && token != kNotFinite ? logProbability(kernels, logits, vocabulary, token) : std::numeric_limits<float>::quiet_NaN()};
 }
 
+LogNormaliser normaliserOf(const Kernels& kernels, const float* logits, size_t vocabulary) {
+  LogNormaliser result;
+  size_t index;
+  kernels.rows.argMax(logits, vocabulary, &result.maximum, &index);
+  double sum = 0;
+  for (size_t start = 0; start < vocabulary; start += kChunk)
+    sum += kernels.rows.sumExp(logits + start, result.maximum, std::min(kChunk, vocabulary - start));
+  result.logSum = static_cast<float>(std::log(sum));
+  return result;
+}
+
+float logProbabilityOf(const LogNormaliser& normaliser, float logit) {
+  if (!std::isfinite(normaliser.maximum)) return std::numeric_limits<float>::quiet_NaN();
+  return logit == kMinusInfinity ? kMinusInfinity : (logit - normaliser.maximum) - normaliser.logSum;
+}
+
 float logProbability(const Kernels& kernels, const float* logits, size_t vocabulary, int32_t token) {
   return logProbabilityOf(normaliserOf(kernels, logits, vocabulary), logits[token]);
 }
@@ -197,7 +191,7 @@ void topLogProbabilities(const Kernels& kernels, const float* logits, size_t voc
   int32_t* ids = static_cast<int32_t*>(workspace);
   heapOfBest(logits, vocabulary, count, ids);
   std::sort_heap(ids, ids + count, Better{logits});
-  const Normaliser normaliser = normaliserOf(kernels, logits, vocabulary);
+  const LogNormaliser normaliser = normaliserOf(kernels, logits, vocabulary);
   for (size_t i = 0; i < count; i++) {
     tokens[i] = ids[i];
     logprobs[i] = logProbabilityOf(normaliser, logits[ids[i]]);

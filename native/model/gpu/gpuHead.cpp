@@ -9,8 +9,8 @@ namespace spillway {
 
 namespace {
 
-// The device samples for rows that need neither alternatives nor their history; the host takes the logits of the others.
-bool samplesThere(const Row& row) { return row.logprobs <= 0 && row.sampling.repetitionPenalty == 1; }
+// The device samples for rows that need neither alternatives nor their history nor a grammar; the host takes the logits of the others.
+bool samplesThere(const Row& row) { return row.logprobs <= 0 && row.sampling.repetitionPenalty == 1 && row.grammar == nullptr; }
 
 // Tokens, and log-probabilities for rows that want them, of `rows` rows of logits.
 void sample(const GpuPass& pass, const WantedLogits* wanted, size_t rows, const float* logits, HeadResult& result) {

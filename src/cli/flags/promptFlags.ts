@@ -1,6 +1,7 @@
 import { Option, type Command } from 'commander';
-import { bytesOf, checkPromptTemplate, checkTemplateInput, fileFailure, InterruptedError, isObject, JobFileError, REASONING, UsageError, type GenerateOptions, type Reasoning } from '../library.js';
+import { checkPromptTemplate, checkTemplateInput, isObject, REASONING, UsageError, type GenerateOptions, type Reasoning } from '../library.js';
 import { addSwitch } from './commandFlags.js';
+import { jsonOf, textOf } from './textFiles.js';
 
 export interface PromptFlags {
   readonly promptTemplate?: string;
@@ -11,9 +12,6 @@ export interface PromptFlags {
   readonly reasoning: Reasoning;
   readonly escapeSpecialTokens: boolean;
 }
-
-/** A template is hardly longer than what a model can read. */
-const MOST_BYTES = 16 * 2 ** 20;
 
 export function addPromptFlags(command: Command): void {
   command.optionsGroup('Prompts:');
@@ -57,30 +55,4 @@ export async function promptOptions(flags: PromptFlags, signal: AbortSignal): Pr
   const input = { ...(tools && { tools: tools as readonly unknown[] }), ...(templateArgs && { templateArgs }) };
   checkTemplateInput(input);
   return { escapeSpecialTokens, reasoning, ...(promptTemplate !== undefined && { promptTemplate }), ...(system !== undefined && { system }), ...(chat !== undefined && { chat: chat === 'on' }), ...input };
-}
-
-async function textOf(given: string | undefined, file: string | undefined, signal: AbortSignal): Promise<string | undefined> {
-  if (file === undefined) return given;
-  const pieces: Buffer[] = [];
-  let length = 0;
-  try {
-    for await (const piece of bytesOf(file, signal)) {
-      length += piece.length;
-      if (length > MOST_BYTES) throw new JobFileError(file, `found more than ${MOST_BYTES} bytes, expected at most so many`);
-      pieces.push(piece);
-    }
-    return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(pieces));
-  } catch (error) {
-    if (error instanceof InterruptedError) throw error;
-    throw error instanceof TypeError ? new JobFileError(file, 'found bytes that are no UTF-8, expected UTF-8 text', { cause: error }) : fileFailure(file, 'read', error);
-  }
-}
-
-function jsonOf(flag: string, text: string | undefined): unknown {
-  if (text === undefined) return undefined;
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    throw new UsageError(`${flag}: found no JSON (${error instanceof Error ? error.message : String(error)})`, { cause: error });
-  }
 }

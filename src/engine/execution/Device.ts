@@ -1,4 +1,5 @@
 import type { Observable } from 'rxjs';
+import type { NativeGrammar } from '../../bindings/Grammars.js';
 import type { PageTable } from '../memory/RowPages.js';
 import type { HeadOutput, QueueName, Task, TaskEvent, Tier } from './Task.js';
 
@@ -24,6 +25,8 @@ export interface DeviceRow {
   readonly seed: number;
   /** Alternatives to report with each token; -1 for no log-probabilities. */
   readonly logprobs: number;
+  /** What its new tokens follow. Default: any may come. */
+  readonly grammar?: NativeGrammar;
 }
 
 /** What a task that receives from a peer brings. */

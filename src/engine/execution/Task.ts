@@ -1,3 +1,4 @@
+import type { GrammarPlace } from '../../bindings/Grammars.js';
 import type { RowId, RowRange } from '../schedules/Square.js';
 
 /** The tasks of a square, by FlexGen's names (algorithm 1). */
@@ -59,6 +60,9 @@ export interface SampledToken {
    * all of them, and where nobody looked (on a GPU).
    */
   readonly notFinite?: { readonly layer?: number };
+  /** Where the row's grammar is behind the token, if it has one, and why it failed, if it did: then there is no token either. */
+  readonly place?: GrammarPlace;
+  readonly failure?: string;
   /** NaN where the row asked for none. */
   readonly logprob: number;
   readonly top: readonly { readonly token: number; readonly logprob: number }[];

@@ -1,4 +1,5 @@
 import type { NativeHeadResult } from '../../bindings/Addon.js';
+import { GRAMMAR_PLACES } from '../../bindings/Grammars.js';
 import type { RowId } from '../schedules/Square.js';
 import type { HeadOutput, SampledToken } from './Task.js';
 
@@ -8,7 +9,7 @@ import type { HeadOutput, SampledToken } from './Task.js';
  */
 export function headOutput(result: NativeHeadResult, rowOf: (handle: number) => RowId, firstLayer: number): HeadOutput {
   const sampled = new Map<RowId, SampledToken>();
-  let nextTop = 0;
+  let [nextTop, nextFailure] = [0, 0];
   result.rows.forEach((handle, i) => {
     const count = result.topCounts[i] ?? 0;
     const top = Array.from({ length: count }, (_, rank) => ({
@@ -18,7 +19,9 @@ export function headOutput(result: NativeHeadResult, rowOf: (handle: number) => 
     nextTop += count;
     const token = result.tokens[i] ?? 0;
     const notFinite = token < -1 ? { layer: firstLayer - 2 - token } : {};
-    sampled.set(rowOf(handle), { token: Math.max(token, 0), logprob: result.logprobs[i] ?? NaN, top, ...(token < 0 && { notFinite }) });
+    const place = GRAMMAR_PLACES[result.places[i] ?? 0];
+    const grammar = result.places.length > 0 && place !== undefined ? { place, ...(place === 'failed' && { failure: result.failures[nextFailure++] ?? '' }) } : {};
+    sampled.set(rowOf(handle), { token: Math.max(token, 0), logprob: result.logprobs[i] ?? NaN, top, ...(token < 0 && { notFinite }), ...grammar });
   });
   const scored = new Map<RowId, Float32Array>();
   let nextScore = 0;

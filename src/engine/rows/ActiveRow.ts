@@ -1,7 +1,8 @@
-import { RowError } from '../../errors/RowError.js';
+import { RowError, type RowErrorCode } from '../../errors/RowError.js';
 import { StopMatcher } from '../../model/StopMatcher.js';
 import type { Tokenizer } from '../../model/Tokenizer.js';
 import type { FinishReason, Reasoning, RowResult, TokenLogprob } from '../../Row.js';
+import { withValue, type AnswerFormat } from '../grammar/AnswerFormat.js';
 import type { DeviceRow } from '../execution/Device.js';
 import type { RunRow } from '../execution/RunRow.js';
 import type { HeadOutput, SampledToken } from '../execution/Task.js';
@@ -61,12 +62,14 @@ export class ActiveRow implements RunRow<OrderedResult> {
     private readonly counter: RowCounter,
     /** Called with the row's answer, or its error. */
     private readonly onAnswer: (result: RowResult) => void = () => undefined,
+    /** What its tokens follow, where the row is held to a format. */
+    private readonly format?: AnswerFormat,
   ) {
     this.stream = tokenizer.stream({ reasoningMarks: this.splits });
     this.matcher = prepared.stop.length > 0 ? new StopMatcher(prepared.stop) : undefined;
     const { tokens, maxNewTokens, temperature, topP, topK, minP, repetitionPenalty, seed } = prepared;
     const capacityTokens = tokens.length + maxNewTokens;
-    this.sequence = { tokens, capacityTokens, temperature, topP, topK, minP, repetitionPenalty, seed, logprobs: rules.logprobs ?? -1 };
+    this.sequence = { tokens, capacityTokens, temperature, topP, topK, minP, repetitionPenalty, seed, logprobs: rules.logprobs ?? -1, ...(format && { grammar: format.grammar }) };
   }
 
   private get splits(): boolean {
@@ -91,7 +94,8 @@ export class ActiveRow implements RunRow<OrderedResult> {
   /** A row whose tokens make no text that can be held, whose next token would be chosen from what is not finite, or that takes too long, is an error, and no other row's affair. */
   private answered(sampled: SampledToken): RowResult | undefined {
     try {
-      const { notFinite: place } = sampled;
+      const { notFinite: place, failure } = sampled;
+      if (failure !== undefined) return this.failed('limit', `the answer's responseFormat, behind ${this.tokens.length} tokens: ${failure}`);
       if (place) throw new RowError('numeric', notFinite(this.sequence.tokens.length + this.tokens.length - 1, place.layer));
       const result = this.push(sampled);
       const { timeout = Infinity } = this.rules;
@@ -108,18 +112,34 @@ export class ActiveRow implements RunRow<OrderedResult> {
 
   /** Takes the next token; a result when that was the row's last. */
   private push(sampled: SampledToken): RowResult | undefined {
-    if (!this.rules.ignoreEos && this.tokenizer.endTokens.has(sampled.token)) return this.finish('stop', false);
+    const { place } = sampled;
+    // A grammar offers the end token where the answer is whole, and has no place for what would come behind it.
+    if ((!this.rules.ignoreEos || place) && this.tokenizer.endTokens.has(sampled.token)) return this.finish('stop', false);
     this.tokens.push(sampled.token);
     this.counter.token();
     if (this.rules.logprobs !== undefined) this.logprobs.push({ token: sampled.token, logprob: sampled.logprob, top: sampled.top });
-    if (this.append(this.stream.push(sampled.token))) return this.finish('stop', true);
-    return this.tokens.length >= this.prepared.maxNewTokens ? this.finish('length', false) : undefined;
+    if (this.append(this.stream.push(sampled.token))) return place === 'open' ? this.cutOff('one of its stop strings') : this.finish('stop', true);
+    if (place === 'ended') return this.finish('stop', false);
+    if (this.tokens.length < this.prepared.maxNewTokens) return undefined;
+    return place === 'open' ? this.cutOff(`its limit of ${this.prepared.maxNewTokens} tokens`) : this.finish('length', false);
+  }
+
+  /** An answer that has not become a whole one. */
+  private cutOff(by: string): RowResult {
+    return this.failed('schema', `the answer was cut off by ${by} before it was all that its responseFormat asks for`);
+  }
+
+  /** The row as an error, with what there is of its answer. */
+  private failed(code: RowErrorCode, message: string): RowResult {
+    const result = this.finish('error', true);
+    return { ...result, error: { code, message } };
   }
 
   /** The answer, and the reasoning before it where that was asked for. */
   private parts(): Pick<RowResult, 'text' | 'reasoning'> {
     const { reasoningMarks: marks } = this.tokenizer;
-    if (!this.splits || !marks) return { text: this.text };
+    // What is held to a format has no reasoning in it.
+    if (!this.splits || !marks || this.format) return { text: this.text };
     const { reasoning, text } = splitReasoning(this.text, marks, endsReasoning(this.prepared.tokens, marks, this.tokenizer));
     return { text, ...(reasoning !== undefined && this.rules.reasoning === 'separate' && { reasoning }) };
   }
@@ -147,9 +167,8 @@ export class ActiveRow implements RunRow<OrderedResult> {
       if (stopped) reason = 'stop';
     }
     const parts = this.parts();
-    this.counter.row(false, this.tokens.length);
     const { id, index, sample, carry } = this.identity;
-    return {
+    const result: RowResult = {
       id,
       index,
       ...(sample !== undefined && { sample }),
@@ -160,5 +179,8 @@ export class ActiveRow implements RunRow<OrderedResult> {
       ...(this.rules.logprobs !== undefined && { logprobs: this.logprobs }),
       ...(carry && { row: carry }),
     };
+    const whole = reason === 'error' ? result : withValue(result, this.format);
+    this.counter.row(whole.finishReason === 'error', this.tokens.length);
+    return whole;
   }
 }

@@ -1,5 +1,7 @@
 import type { Observable } from 'rxjs';
+import type { z } from 'zod';
 import type { GenerateOptions, RowInput, RowResult } from '../../Row.js';
+import type { AnswerSchema } from '../grammar/zodSchema.js';
 import type { Run, StageContext } from '../execution/Run.js';
 import type { IssuedSquare } from '../execution/IssuedSquare.js';
 import type { Schedule } from '../schedules/Schedule.js';
@@ -9,6 +11,11 @@ import type { RowLookAhead } from './rowLookAhead.js';
 
 /** Options of one run: those of its rows, and how the run is composed. */
 export interface RunOptions extends GenerateOptions {
+  /**
+   * Of zod 4, in the place of a `responseFormat`: answers are held to its JSON Schema, and `value` is what it makes of them. Rows with a `responseFormat` of their own have that, and their
+   * values are not its own.
+   */
+  readonly schema?: AnswerSchema;
   /** The order of squares. Default `diagonalBlock()`. */
   readonly schedule?: Schedule;
   /** The stages that squares pass. Default `defaultPipeline`. */
@@ -22,6 +29,9 @@ export interface RunOptions extends GenerateOptions {
   /** The engines of the model's other layers, for an engine that has the first ones only: see `Engine.follow`. */
   readonly peers?: Peers;
 }
+
+/** What the values of a run's answers are: those of its `schema`. */
+export type ValueOf<Options> = Options extends { readonly schema: infer Schema extends AnswerSchema } ? z.core.output<Schema> : unknown;
 
 /** Options of a run that follows the engine of the layers before. */
 export type FollowOptions = Pick<RunOptions, 'pipeline' | 'window' | 'signal' | 'onProgress' | 'onStats' | 'onTrace'>;

@@ -3,8 +3,14 @@ import { found } from '../../arguments/found.js';
 import { membersOf } from '../../arguments/membersOf.js';
 import { UsageError } from '../../errors/UsageError.js';
 import type { AnswerStore, KeptAnswer, RowResult } from '../../Row.js';
+import { withValue, type AnswerFormat } from '../grammar/AnswerFormat.js';
 import type { OrderedResult, RowIdentity } from './ActiveRow.js';
 import { RecentAnswers, type Answer, type AnswerBounds } from './RecentAnswers.js';
+
+/** A row, and what its answer is made into. */
+export interface HeldRow extends RowIdentity {
+  readonly format?: AnswerFormat;
+}
 
 /** Who counts rows that were answered with another's answer, of this run or of an earlier one. */
 export interface AnswerCounter {
@@ -19,7 +25,7 @@ export interface AnswerCounter {
 export class SharedAnswers {
   private readonly results = new Subject<OrderedResult>();
   /** By the key of a row that is under way: those that wait for its answer. */
-  private readonly waiting = new Map<string, RowIdentity[]>();
+  private readonly waiting = new Map<string, HeldRow[]>();
   private readonly recent: RecentAnswers | undefined;
   /** Answers that are on their way into the store. */
   private storing = 0;
@@ -53,7 +59,7 @@ export class SharedAnswers {
   }
 
   /** Whether the row has its answer from another; else it is the one that others wait for from now on. @throws what the store throws */
-  async has(key: string, row: RowIdentity, promptTokens: number): Promise<boolean> {
+  async has(key: string, row: HeldRow, promptTokens: number): Promise<boolean> {
     const others = this.waiting.get(key);
     if (others) {
       others.push(row);
@@ -88,7 +94,7 @@ export class SharedAnswers {
     this.completeIfOver();
   }
 
-  private equal(row: RowIdentity, answer: Answer | RowResult): void {
+  private equal(row: HeldRow, answer: Answer | RowResult): void {
     const result = answerFor(row, answer);
     this.counter.equal(result);
     this.results.next({ sequence: row.sequence, result });
@@ -120,10 +126,11 @@ export class SharedAnswers {
 }
 
 /** A row's own copy of another's answer: whoever gets one may do with it as they like. */
-function answerFor({ id, index, sample, carry }: RowIdentity, answer: Answer | RowResult): RowResult {
+function answerFor({ id, index, sample, carry, format }: HeldRow, answer: Answer | RowResult): RowResult {
   const { finishReason } = answer;
   const error = 'error' in answer ? answer.error : undefined;
-  return { id, index, ...(sample !== undefined && { sample }), finishReason, ...answerOf(answer), ...(error && { error: { ...error } }), ...(carry && { row: carry }) };
+  const result = { id, index, ...(sample !== undefined && { sample }), finishReason, ...answerOf(answer), ...(error && { error: { ...error } }), ...(carry && { row: carry }) };
+  return withValue(result, format);
 }
 
 /** What the model answered, as a copy. */

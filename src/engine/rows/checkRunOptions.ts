@@ -7,8 +7,10 @@ import { RowError } from '../../errors/RowError.js';
 import { UsageError } from '../../errors/UsageError.js';
 import { REASONING, type SamplingOptions } from '../../Row.js';
 import { checkPromptTemplate } from '../../rows/promptTemplate.js';
+import { checkResponseFormat } from '../../rows/responseFormat.js';
 import { ROW_SECONDS } from '../../rows/rowFields.js';
 import { checkTemplateInput } from '../../rows/templateInput.js';
+import { zodFormat, type AnswerSchema } from '../grammar/zodSchema.js';
 import { checkPeers } from '../stages/checkPeers.js';
 import type { FollowOptions, RunOptions } from './Generation.js';
 import { checkSampling } from './prepareRow.js';
@@ -55,6 +57,11 @@ const RUN_CHECKS: Readonly<Record<keyof RunOptions, Check>> = {
     checkTemplateInput({ templateArgs: templateArgs as Readonly<Record<string, unknown>> });
   },
   reasoning: oneOf(...REASONING),
+  responseFormat: checkResponseFormat,
+  schemaInPrompt: checkBoolean,
+  schema: (_name, schema) => {
+    zodFormat(schema as AnswerSchema);
+  },
   order: oneOf('input', 'completion'),
   schedule: checkSchedule,
   sharePrefixes: checkBoolean,
@@ -70,7 +77,8 @@ const RUN_CHECKS: Readonly<Record<keyof RunOptions, Check>> = {
 /** Checks the options of a run before anything is read. @throws UsageError naming the option, what was found and what was expected */
 export function checkRunOptions(options: unknown, vocabularySize: number): void {
   checkMembers('options', options, RUN_CHECKS);
-  const { logprobs } = options as RunOptions;
+  const { logprobs, schema, responseFormat } = options as RunOptions;
+  if (schema !== undefined && responseFormat !== undefined) throw new UsageError('found both schema and responseFormat, expected one of them');
   if (logprobs !== undefined && logprobs > vocabularySize) throw new UsageError(`logprobs: found ${logprobs}, expected a whole number from 0 to ${vocabularySize}, the vocabulary`);
 }
 

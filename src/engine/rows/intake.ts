@@ -1,3 +1,4 @@
+import { ResponseFormatError } from '../../errors/ResponseFormatError.js';
 import { RowError } from '../../errors/RowError.js';
 import type { Tokenizer } from '../../model/Tokenizer.js';
 import type { GenerateOptions, RowInput } from '../../Row.js';
@@ -5,11 +6,13 @@ import { duplicateId } from '../../rows/duplicateId.js';
 import { failedResult } from '../../rows/failedResult.js';
 import { Turns } from '../../rows/Turns.js';
 import { readableRow } from '../../rows/readableRow.js';
+import type { AnswerFormat, ReadAnswer } from '../grammar/AnswerFormat.js';
+import type { HeldFormat } from '../grammar/formatText.js';
 import type { RunRecorder } from '../execution/RunRecorder.js';
 import { ActiveRow } from './ActiveRow.js';
 import { IdSet } from '../../collections/IdSet.js';
 import type { InFlight } from './InFlight.js';
-import { prepareRow } from './prepareRow.js';
+import { heldFormat, prepareRow } from './prepareRow.js';
 import type { RowLimits } from './promptTokens.js';
 import { rowKey } from './rowKey.js';
 import type { SharedAnswers } from './SharedAnswers.js';
@@ -26,6 +29,10 @@ export interface IntakeSetup {
   readonly answers: SharedAnswers;
   /** The engine's, as one word: answers are kept under it. */
   readonly resultIdentity: string;
+  /** Of what answers are held to. @throws ResponseFormatError */
+  readonly answerFormat: (format: HeldFormat) => Promise<AnswerFormat>;
+  /** Makes more of the values of rows that bring no format of their own. */
+  readonly refine?: ((read: ReadAnswer) => ReadAnswer) | undefined;
 }
 
 /**
@@ -38,6 +45,9 @@ export async function* intake(rows: AsyncIterable<RowInput> | Iterable<RowInput>
   const ids = new IdSet();
   const rules = { ignoreEos: options.ignoreEos ?? false, logprobs: options.logprobs, reasoning: options.reasoning, timeout: options.rowTimeout };
   const turns = new Turns();
+  // What is wrong with the format of all rows is found before one of them is read.
+  const runs = heldFormat({}, options);
+  if (runs) await setup.answerFormat(runs);
   /** Of the rows, and of their results. */
   let [number, sequence] = [0, 0];
   for await (const given of rows) {
@@ -57,24 +67,31 @@ export async function* intake(rows: AsyncIterable<RowInput> | Iterable<RowInput>
       if (held > setup.cacheTokens) {
         throw new RowError('memory', `the row may need ${held} tokens of KV cache, all there is is ${setup.cacheTokens}: give more memory or fewer maxNewTokens`);
       }
+      const own = input.responseFormat !== undefined && input.responseFormat !== null;
+      const format = prepared.responseFormat && refined(await setup.answerFormat(prepared.responseFormat), own ? undefined : setup.refine);
       if (duplicate) throw new RowError('duplicate-id', duplicateId(identity.id).message);
       for (const [nth, sample] of (prepared.samples ?? [undefined]).entries()) {
         if (nth > 0) await inFlight.enter(input.carry);
         const row = { ...identity, sequence: sequence++, ...(sample !== undefined && { sample }) };
-        const own = sample === undefined ? prepared : { ...prepared, seed: (prepared.seed + sample) >>> 0 };
-        const key = answers.needsKeys ? recorder.timed(() => rowKey(own, rules, setup.resultIdentity)) : undefined;
-        if (key === undefined) yield new ActiveRow(row, own, tokenizer, rules, recorder);
-        else if (!(await answers.has(key, row, own.tokens.length))) {
-          yield new ActiveRow(row, own, tokenizer, rules, recorder, (result) => {
+        const one = sample === undefined ? prepared : { ...prepared, seed: (prepared.seed + sample) >>> 0 };
+        const key = answers.needsKeys ? recorder.timed(() => rowKey(one, rules, setup.resultIdentity)) : undefined;
+        if (key === undefined) yield new ActiveRow(row, one, tokenizer, rules, recorder, undefined, format);
+        else if (!(await answers.has(key, { ...row, ...(format && { format }) }, one.tokens.length))) {
+          yield new ActiveRow(row, one, tokenizer, rules, recorder, (result) => {
             answers.answered(key, result);
-          });
+          }, format);
         }
       }
     } catch (error) {
-      if (!(error instanceof RowError)) throw error;
+      const code = error instanceof RowError ? error.rowCode : error instanceof ResponseFormatError ? 'unsupported-schema' : undefined;
+      if (code === undefined) throw error;
       recorder.row(true);
-      answers.refused({ sequence: sequence++, result: failedResult(identity, { code: error.rowCode, message: error.message }, input.carry) });
+      answers.refused({ sequence: sequence++, result: failedResult(identity, { code, message: (error as Error).message }, input.carry) });
     }
   }
   answers.inputOver();
+}
+
+function refined(format: AnswerFormat, refine: IntakeSetup['refine']): AnswerFormat {
+  return refine === undefined ? format : { grammar: format.grammar, read: (text) => refine(format.read(text)) };
 }

@@ -3,6 +3,8 @@ import { isWithin, rangeWords, wholeRange, type NumberRange } from '../../argume
 import { RowError } from '../../errors/RowError.js';
 import type { Tokenizer } from '../../model/Tokenizer.js';
 import type { GenerateOptions, Row, SamplingOptions } from '../../Row.js';
+import { responseFormatOf } from '../../rows/responseFormat.js';
+import type { HeldFormat } from '../grammar/formatText.js';
 import { SAMPLES } from '../../rows/rowFields.js';
 import { promptTokens, readable, type RowLimits } from './promptTokens.js';
 
@@ -18,6 +20,8 @@ export interface PreparedRow {
   readonly repetitionPenalty: number;
   readonly seed: number;
   readonly stop: readonly string[];
+  /** What the answer is held to; undefined for anything. */
+  readonly responseFormat?: HeldFormat | undefined;
   /** Which samples are wanted; undefined where none were asked for. */
   readonly samples: readonly number[] | undefined;
 }
@@ -49,6 +53,13 @@ export function checkSampling(options: SamplingOptions): void {
   stopStrings(options.stop);
 }
 
+/** What a row's answer is held to: what it says itself, else the run. @throws RowError */
+export function heldFormat(row: Pick<Row, 'responseFormat'>, options: Pick<GenerateOptions, 'responseFormat'>): HeldFormat | undefined {
+  const given: unknown = row.responseFormat ?? options.responseFormat;
+  const format = given === undefined || given === null ? undefined : readable(() => responseFormatOf(given));
+  return format?.type === 'text' ? undefined : format;
+}
+
 /** Checks a row and encodes its prompt. @throws RowError */
 export function prepareRow(row: Row, options: GenerateOptions, tokenizer: Tokenizer, limits: RowLimits): PreparedRow {
   const seed = setting('seed', row, options);
@@ -63,6 +74,7 @@ export function prepareRow(row: Row, options: GenerateOptions, tokenizer: Tokeni
     // 53 bits folded into the generator's 32; small seeds stay what they are.
     seed: (seed ^ Math.floor(seed / 2 ** 32)) >>> 0,
     stop: stopStrings(row.stop ?? options.stop),
+    responseFormat: heldFormat(row, options),
     samples: samples === undefined ? undefined : wantedSamples(row.wantedSamples, setting('samples', row, options)),
   };
   const tokens = promptTokens(row, options, tokenizer, limits);

@@ -5,9 +5,10 @@ import { RowError } from '../../errors/RowError.js';
 import { ROW_LIMITS } from '../../model/files/limits.js';
 import { unitsOfChat } from '../../model/tokenizer/unitsOfChat.js';
 import type { ChatMessage, Tokenizer } from '../../model/Tokenizer.js';
-import type { PromptOptions, Row } from '../../Row.js';
+import type { GenerateOptions, PromptOptions, Row } from '../../Row.js';
 import { promptField } from '../../rows/promptField.js';
 import { filledTemplate } from '../../rows/promptTemplate.js';
+import { formatInWords, responseFormatOf } from '../../rows/responseFormat.js';
 import { orRowError } from '../../rows/readableRow.js';
 import { plainJson, templateInput } from '../../rows/templateInput.js';
 
@@ -18,7 +19,7 @@ export interface RowLimits {
 }
 
 /** The tokens of a row's prompt, whichever way it is given. @throws RowError */
-export function promptTokens(row: Row, options: PromptOptions, tokenizer: Tokenizer, limits: RowLimits): readonly number[] {
+export function promptTokens(row: Row, options: Pick<GenerateOptions, keyof PromptOptions | 'responseFormat'>, tokenizer: Tokenizer, limits: RowLimits): readonly number[] {
   const parseSpecial = options.escapeSpecialTokens !== true;
   const prompt = promptOf(row, options, tokenizer);
   if ('tokens' in prompt) return checkedTokens(prompt.tokens, limits.vocabularySize);
@@ -37,19 +38,38 @@ export function promptTokens(row: Row, options: PromptOptions, tokenizer: Tokeni
 
 type Prompt = { readonly text: string } | { readonly messages: readonly ChatMessage[] } | { readonly tokens: unknown };
 
-function promptOf(row: Row, options: PromptOptions, tokenizer: Tokenizer): Prompt {
+function promptOf(row: Row, options: Pick<GenerateOptions, keyof PromptOptions | 'responseFormat'>, tokenizer: Tokenizer): Prompt {
   const { promptTemplate, system } = options;
   const field = promptTemplate === undefined ? promptField(row) : 'prompt';
   if (field === 'tokens') return { tokens: row.tokens };
+  const told = options.schemaInPrompt === true ? toldFormat(row, options) : undefined;
   const conversation = (own: readonly ChatMessage[]): Prompt => {
     // A row that has instructions of its own keeps them.
-    const begins = system === undefined || own.some(({ role }) => role === 'system' || role === 'developer');
-    return { messages: begins ? own : [{ role: 'system', content: system }, ...own] };
+    const begins = system === undefined || own.some(isInstruction);
+    return { messages: withFormat(begins ? own : [{ role: 'system', content: system }, ...own], told) };
   };
   if (field === 'messages') return conversation(checkedMessages(row.messages));
   const text: unknown = promptTemplate === undefined ? row.prompt : filledTemplate(promptTemplate, fieldsOf(row));
   if (typeof text !== 'string') throw new RowError('invalid-row', `prompt: found ${found(text)}, expected a string`);
-  return isChat(row, options, tokenizer) ? conversation([{ role: 'user', content: text }]) : { text };
+  return isChat(row, options, tokenizer) ? conversation([{ role: 'user', content: text }]) : { text: told === undefined ? text : `${told}\n\n${text}` };
+}
+
+function isInstruction({ role }: ChatMessage): boolean {
+  return role === 'system' || role === 'developer';
+}
+
+/** The format goes behind the first instructions: what is before them all is the same for all rows, and computed once. */
+function withFormat(messages: readonly ChatMessage[], told: string | undefined): readonly ChatMessage[] {
+  if (told === undefined) return messages;
+  const at = messages.findIndex(isInstruction);
+  const instructions = messages[at];
+  if (instructions === undefined) return [{ role: 'system', content: told }, ...messages];
+  return messages.with(at, { ...instructions, content: [instructions.content, told].filter((text) => text !== null && text !== '').join('\n\n') });
+}
+
+function toldFormat(row: Row, options: PromptOptions & Pick<GenerateOptions, 'responseFormat'>): string | undefined {
+  const given: unknown = row.responseFormat ?? options.responseFormat;
+  return given === undefined || given === null ? undefined : readable(() => formatInWords(responseFormatOf(given)));
 }
 
 /** Whether a row's text is a user's message: what the row says, else the run; with a system message it is. @throws RowError */

@@ -41,7 +41,7 @@ export interface WriteOptions {
   readonly table: () => Table | undefined;
   /** Names of result columns that differ from ours. */
   readonly resultColumns: Readonly<Record<string, string>>;
-  /** What results may have beside the usual: `sample`, `reasoning`, `logprobs`. */
+  /** What results may have beside the usual: `sample`, `value`, `reasoning`, `logprobs`. */
   readonly parts: readonly string[];
   readonly delimiter?: string;
   /** What errors call the output. */

@@ -4,7 +4,7 @@ import type { RowFailure, RowResult } from '../../Row.js';
 import type { FinishedRow } from './RowFormat.js';
 
 /** Errors that are none of the request's. */
-const OURS: ReadonlySet<string> = new Set(['memory', 'numeric', 'timeout']);
+const OURS: ReadonlySet<string> = new Set(['memory', 'numeric', 'schema', 'timeout']);
 
 /**
  * A line of OpenAI's output file, or of its error file. Ids come of the request, and `created` is 0, so that the same requests have the same lines.

@@ -11,11 +11,11 @@ const COMPLETIONS = '/v1/completions';
 /** Ours by theirs; the last four are what vLLM adds. */
 const PARAMETERS: Readonly<Record<string, string>> = {
   max_tokens: 'maxNewTokens', max_completion_tokens: 'maxNewTokens', temperature: 'temperature', top_p: 'topP', seed: 'seed', stop: 'stop', n: 'samples',
-  top_k: 'topK', min_p: 'minP', repetition_penalty: 'repetitionPenalty', chat_template_kwargs: 'templateArgs',
+  top_k: 'topK', min_p: 'minP', repetition_penalty: 'repetitionPenalty', chat_template_kwargs: 'templateArgs', response_format: 'responseFormat',
 };
 /** What would change an answer and cannot be done, unless it says that it is off: nobody is to take an answer for what it is not. */
 const REFUSED = [
-  'stream', 'tools', 'functions', 'logprobs', 'top_logprobs', 'logit_bias', 'frequency_penalty', 'presence_penalty', 'response_format', 'suffix', 'echo', 'best_of', 'modalities', 'audio',
+  'stream', 'tools', 'functions', 'logprobs', 'top_logprobs', 'logit_bias', 'frequency_penalty', 'presence_penalty', 'suffix', 'echo', 'best_of', 'modalities', 'audio',
 ] as const;
 
 /**
@@ -53,7 +53,6 @@ function checkSupported(body: Body): void {
 function isOff(name: string, value: unknown): boolean {
   if (value === null || value === undefined || value === false || value === 0 || value === '') return true;
   if (name === 'best_of') return value === 1;
-  if (name === 'response_format') return isObject(value) && value['type'] === 'text';
   if (name === 'modalities') return Array.isArray(value) && value.every((kind) => kind === 'text');
   return typeof value === 'object' && Object.keys(value).length === 0;
 }

@@ -14,6 +14,7 @@ const COLUMNS: readonly (ResultColumn & { /** Only where results have it. */ rea
   { name: 'id', part: 'id', type: 'text', value: ({ id }) => String(id) },
   { name: 'sample', part: 'sample', type: 'count', value: ({ sample }) => sample },
   { name: 'text', type: 'text', value: ({ text, error }) => (error === undefined || text !== '' ? text : undefined) },
+  { name: 'value', part: 'value', type: 'text', value: ({ value }) => (value === undefined ? undefined : JSON.stringify(value)) },
   { name: 'reasoning', part: 'reasoning', type: 'text', value: ({ reasoning }) => reasoning },
   { name: 'finish_reason', type: 'text', value: ({ finishReason }) => finishReason },
   { name: 'error_code', type: 'text', value: ({ error }) => error?.code },

@@ -8,7 +8,7 @@ import { columnOf } from './mappedFields.js';
 type Columns = Readonly<Record<string, string>>;
 
 const WORDS: ReadonlySet<string> = new Set(['id', 'prompt']);
-const LISTS: ReadonlySet<string> = new Set(['messages', 'tokens', 'stop', 'tools', 'templateArgs']);
+const LISTS: ReadonlySet<string> = new Set(['messages', 'tokens', 'stop', 'tools', 'templateArgs', 'responseFormat', 'response_format']);
 
 /**
  * Which columns of a table hold fields of a row.

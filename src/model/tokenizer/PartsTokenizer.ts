@@ -118,6 +118,17 @@ export class PartsTokenizer implements Tokenizer {
     return new TokenStream(this.#parts, this.#added, (token) => !token.special || token.content === start || token.content === end);
   }
 
+  get answerBytes(): ((token: number, first: boolean) => Uint8Array) | undefined {
+    const { guard, decoder: { bytes }, tokens } = this.#parts;
+    if (!bytes) return undefined;
+    return (token, first) => {
+      const added = this.#added.get(token);
+      const text = added?.content ?? tokens[token];
+      if (text === undefined || added?.special === true) return new Uint8Array();
+      return guard.row(text.length, this.#parts.decoder.cost.work, () => bytes({ text, verbatim: added !== undefined }, first));
+    };
+  }
+
   text(token: number): string {
     return this.decode([token], { skipSpecial: false });
   }

@@ -6,6 +6,7 @@ import type { Fields } from '../files/Fields.js';
 import { replaceMatches } from './growth.js';
 import type { Guard } from './Guard.js';
 import { metaspaceCharacter, prependScheme } from './PreTokenizer.js';
+import { TokenBytes } from './TokenBytes.js';
 
 /** Text of one token on its way through the decoder; `verbatim` marks added tokens, whose text is not in any alphabet. */
 export interface Part {
@@ -21,6 +22,7 @@ export interface DecodeStage {
   end(emit: (part: Part) => void): void;
 }
 
+const utf8 = new TextEncoder();
 const KNOWN = 'one of Sequence, ByteLevel, Metaspace, Replace, ByteFallback, Fuse, Strip';
 
 /** tokenizer.json's `decoder`. */
@@ -28,6 +30,8 @@ export interface Decoder {
   /** The stages of a new stream. */
   readonly stages: () => DecodeStage[];
   readonly cost: ChainCost;
+  /** What one token comes to, by itself, first of its stream or not; undefined where that depends on its neighbours. */
+  readonly bytes: ((part: Part, first: boolean) => Uint8Array) | undefined;
 }
 
 /** Reads tokenizer.json's `decoder`. */
@@ -36,14 +40,15 @@ export function createDecoder(guard: Guard, value: unknown): Decoder {
   // Without a decoder the tokens are joined by blanks.
   if (value === null || value === undefined) {
     cost.step(2);
-    return { stages: () => [separated()], cost };
+    return { stages: () => [separated()], cost, bytes: ({ text }, first) => utf8.encode(first ? text : ` ${text}`) };
   }
   const factories: (() => DecodeStage)[] = [];
-  collect(guard, 'decoder', value, factories, { fused: false, cost });
-  return { stages: () => factories.map((create) => create()), cost };
+  const chain = new TokenBytes();
+  collect(guard, 'decoder', value, factories, { fused: false, cost, chain });
+  return { stages: () => factories.map((create) => create()), cost, bytes: chain.bytes };
 }
 
-function collect(guard: Guard, field: string, value: unknown, out: (() => DecodeStage)[], state: { fused: boolean; readonly cost: ChainCost }, depth = 0): void {
+function collect(guard: Guard, field: string, value: unknown, out: (() => DecodeStage)[], state: { fused: boolean; readonly cost: ChainCost; readonly chain: TokenBytes }, depth = 0): void {
   const { fields } = guard;
   const config = fields.object(field, value);
   fields.checkStep(field, out.length, depth);
@@ -59,9 +64,14 @@ function collect(guard: Guard, field: string, value: unknown, out: (() => Decode
       return;
     case 'ByteLevel':
       add(byteLevel);
+      state.chain.last((part) => (part.verbatim ? utf8.encode(part.text) : fromByteLevel(part.text)));
       return;
     case 'ByteFallback':
       add(byteFallback);
+      state.chain.last(({ text }) => {
+        const byte = byteOf(text);
+        return byte === undefined ? utf8.encode(text) : Uint8Array.of(byte);
+      });
       return;
     case 'Fuse':
       state.fused = true;
@@ -70,6 +80,7 @@ function collect(guard: Guard, field: string, value: unknown, out: (() => Decode
       const replacement = metaspaceCharacter(fields, field, config);
       const drop = prependScheme(fields, field, config) !== 'never';
       add(() => metaspace(replacement, drop));
+      state.chain.change((text, first) => text.replaceAll(replacement, first && drop ? '' : ' '));
       return;
     }
     case 'Replace': {
@@ -80,12 +91,17 @@ function collect(guard: Guard, field: string, value: unknown, out: (() => Decode
         return replaceMatches(text, pattern, content);
       };
       add(state.fused ? () => whole(replace) : () => each(replace), replacementGrowth(pattern, content));
+      if (state.fused) state.chain.depends();
+      else state.chain.change(replace);
       return;
     }
     case 'Strip': {
       const character = fields.replacement(`${field}.content`, config.content);
       const start = count(fields, `${field}.start`, config.start);
       const stop = count(fields, `${field}.stop`, config.stop);
+      if (!state.fused) state.chain.change((text) => strip(text, character, start, stop));
+      else if (stop > 0 || start > 1) state.chain.depends();
+      else if (start > 0) state.chain.dropFirst(utf8.encode(character));
       if (!state.fused) add(() => each((text) => strip(text, character, start, stop)));
       else if (stop > 0) add(() => whole((text) => strip(text, character, start, stop)));
       else add(() => stripStart(character, start));
@@ -141,6 +157,11 @@ function byteLevel(): DecodeStage {
 
 const BYTE_TOKEN = /^<0x([0-9A-Fa-f]{2})>$/;
 
+function byteOf(token: string): number | undefined {
+  const byte = BYTE_TOKEN.exec(token)?.[1];
+  return byte === undefined ? undefined : parseInt(byte, 16);
+}
+
 /**
  * Runs of byte tokens such as `<0xE2>`. As the reference has it, a run that is not UTF-8 as a whole becomes one U+FFFD per byte,
  * so nothing of a run is final before it ends.
@@ -161,9 +182,9 @@ function byteFallback(): DecodeStage {
   };
   return {
     push: (part, emit) => {
-      const byte = BYTE_TOKEN.exec(part.text)?.[1];
+      const byte = byteOf(part.text);
       if (byte !== undefined) {
-        bytes.push(parseInt(byte, 16));
+        bytes.push(byte);
         return;
       }
       flush(emit);

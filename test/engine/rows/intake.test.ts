@@ -25,6 +25,7 @@ async function take(rows: Iterable<unknown>, limit = 100, sharesAnswers = false)
     recorder,
     answers,
     resultIdentity: 'engine',
+    answerFormat: () => Promise.reject(new Error('no row asks for one')),
   });
   for await (const row of source) accepted.push([...row.sequence.tokens]);
   return { accepted, rejected, complete };
@@ -108,7 +109,7 @@ describe('intake', () => {
     const recorder = new RunRecorder({ model: '', policy: {}, loadSeconds: 0, memory: () => ({}) });
     const answers = new SharedAnswers(recorder, { rows: 10, bytes: 10_000 });
     answers.results$.subscribe(({ sequence, result: { id, sample, error } }) => seen.push([sequence, id, sample, error?.code]));
-    const setup = { options: { maxNewTokens: 1 }, tokenizer: letterTokenizer(), limits: { contextTokens: 20, vocabularySize: 27 }, cacheTokens: 12, inFlight: new InFlight({ rows: 100 }), recorder, answers, resultIdentity: 'engine' };
+    const setup = { options: { maxNewTokens: 1 }, tokenizer: letterTokenizer(), limits: { contextTokens: 20, vocabularySize: 27 }, cacheTokens: 12, inFlight: new InFlight({ rows: 100 }), recorder, answers, resultIdentity: 'engine', answerFormat: () => Promise.reject(new Error('no row asks for one')) };
     for await (const row of intake(rows, setup)) {
       const { sequence, result } = row.accept({ sampled: new Map([[1, { token: 3, logprob: 0, top: [] }]]), scored: new Map() }, 1) ?? {};
       seen.push([sequence, result?.id, result?.sample, row.sequence.seed]);

@@ -1,0 +1,6 @@
+//! What of llguidance the addon uses, behind the few C functions of `grammar.h`. Nothing here unwinds into C++: what panics becomes an error.
+mod boundary;
+mod bounds;
+mod grammar;
+mod matcher;
+mod vocabulary;

@@ -1,0 +1,26 @@
+/** A tokenizer's tokens and a compiled grammar: opaque, gone when nobody holds them any more. */
+export interface NativeVocabulary {
+  readonly vocabulary: unique symbol;
+}
+export interface NativeGrammar {
+  readonly grammar: unique symbol;
+}
+
+export type GrammarKind = 'json_schema' | 'regex' | 'grammar' | 'choices';
+
+/** Bytes of tokens, by id. */
+export interface TokenTexts {
+  /** Of all tokens, one behind another; of tokens that no answer may have, none. */
+  readonly bytes: Uint8Array;
+  readonly lengths: Uint32Array;
+  /** Tokens that add something else where an answer begins, and that. */
+  readonly firstTokens: Uint32Array;
+  readonly firstBytes: Uint8Array;
+  readonly firstLengths: Uint32Array;
+  /** Tokens that end an answer. */
+  readonly ends: Uint32Array;
+}
+
+/** GrammarRow::Place in native/grammar/Grammar.h: the answer so far is no whole one; it is, and can go on; it is, and cannot; the grammar went beyond a limit. */
+export const GRAMMAR_PLACES = ['open', 'accepting', 'ended', 'failed'] as const;
+export type GrammarPlace = (typeof GRAMMAR_PLACES)[number];

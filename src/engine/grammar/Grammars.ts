@@ -1,0 +1,70 @@
+import { createHash } from 'node:crypto';
+import type { Addon } from '../../bindings/Addon.js';
+import type { GrammarKind, NativeGrammar, NativeVocabulary } from '../../bindings/Grammars.js';
+import { fromNativeError, isNativeError } from '../../bindings/nativeCall.js';
+import { ResponseFormatError } from '../../errors/ResponseFormatError.js';
+import type { Tokenizer } from '../../model/Tokenizer.js';
+import { EnforcedSchema } from '../../schema/EnforcedSchema.js';
+import { jsonOf, type AnswerFormat } from './AnswerFormat.js';
+import { formatText, type HeldFormat } from './formatText.js';
+import { tokenTexts } from './tokenTexts.js';
+
+/** What an engine keeps of compiled grammars, beside those of rows that it has: their number, and bytes of their texts (a compiled one takes up to some fifty times its text). */
+export const GRAMMARS_KEPT = { count: 256, bytes: 2 * 2 ** 20 } as const;
+
+type GrammarMaker = Pick<Addon, 'grammars' | 'createVocabulary' | 'compileGrammar'>;
+
+/** A model's grammars: each format is compiled once, beside JavaScript, and kept while it is among the last ones. */
+export class Grammars {
+  private vocabulary: Promise<NativeVocabulary> | undefined;
+  /** By format, the least recently used first. */
+  private readonly kept = new Map<string, { readonly format: Promise<AnswerFormat>; readonly bytes: number }>();
+  private keptBytes = 0;
+
+  constructor(
+    private readonly addon: GrammarMaker,
+    private readonly tokenizer: Tokenizer,
+    private readonly vocabularySize: number,
+  ) {}
+
+  /** @throws ResponseFormatError for a format that answers cannot be held to, and where the addon has no grammars */
+  async of(format: HeldFormat): Promise<AnswerFormat> {
+    if (!this.addon.grammars) {
+      throw new ResponseFormatError(
+        'responseFormat: found an addon without constrained decoding, for cargo was not there when it was built: install Rust\'s cargo (1.87 or newer) and build it again with `node scripts/install.mjs`',
+      );
+    }
+    const { kind, text } = formatText(format);
+    const key = `${kind} ${createHash('sha256').update(text).digest('hex')}`;
+    const bytes = Buffer.byteLength(text);
+    const entry = this.kept.get(key) ?? { format: this.compile(kind, text, format), bytes };
+    if (!this.kept.delete(key)) this.keptBytes += bytes;
+    this.kept.set(key, entry);
+    for (const [oldest, { bytes: less }] of this.kept) {
+      if (oldest === key || (this.kept.size <= GRAMMARS_KEPT.count && this.keptBytes <= GRAMMARS_KEPT.bytes)) break;
+      this.kept.delete(oldest);
+      this.keptBytes -= less;
+    }
+    return entry.format;
+  }
+
+  private async compile(kind: GrammarKind, text: string, format: HeldFormat): Promise<AnswerFormat> {
+    if (format.type !== 'json_schema') return { grammar: await this.native(kind, text, format), read: (answer) => ({ value: answer }) };
+    const schema = new EnforcedSchema(format.schema);
+    return { grammar: await this.native(kind, JSON.stringify(schema.grammar), format), read: (answer) => jsonOf(answer, schema) };
+  }
+
+  private async native(kind: GrammarKind, text: string, { type }: HeldFormat): Promise<NativeGrammar> {
+    this.vocabulary ??= Promise.resolve().then(() => this.addon.createVocabulary(tokenTexts(this.tokenizer, this.vocabularySize)));
+    const vocabulary = await this.vocabulary;
+    try {
+      return await this.addon.compileGrammar(vocabulary, kind, text);
+    } catch (error) {
+      const known = fromNativeError(error);
+      if (!isNativeError(known, 'invalid-argument')) throw known;
+      throw new ResponseFormatError(`responseFormat: found a ${WORDS[type]} that answers cannot be held to: ${(known as Error).message}`, undefined, undefined, { cause: error });
+    }
+  }
+}
+
+const WORDS: Readonly<Record<HeldFormat['type'], string>> = { json_schema: 'JSON Schema', regex: 'regular expression', grammar: 'grammar', choices: 'list of choices' };

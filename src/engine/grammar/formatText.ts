@@ -1,0 +1,25 @@
+import type { GrammarKind } from '../../bindings/Grammars.js';
+import { ResponseFormatError } from '../../errors/ResponseFormatError.js';
+import type { ResponseFormat } from '../../rows/responseFormat.js';
+
+/** What an answer is held to, if it is. */
+export type HeldFormat = Exclude<ResponseFormat, { readonly type: 'text' }>;
+
+/**
+ * A format as one text: equal texts are equal formats. The order of a schema's properties counts, for it is that of the answer's.
+ * @throws ResponseFormatError for a schema that is no JSON
+ */
+export function formatText(format: HeldFormat): { readonly kind: GrammarKind; readonly text: string } {
+  const { type } = format;
+  if (type === 'regex') return { kind: type, text: format.regex };
+  if (type === 'grammar') return { kind: type, text: format.grammar };
+  return { kind: type, text: type === 'choices' ? JSON.stringify(format.choices) : json(format.schema) };
+}
+
+function json(schema: unknown): string {
+  try {
+    return JSON.stringify(schema);
+  } catch (error) {
+    throw new ResponseFormatError('responseFormat.schema: found what is no JSON, expected plain JSON data', '', undefined, { cause: error });
+  }
+}

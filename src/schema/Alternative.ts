@@ -1,0 +1,162 @@
+import { TYPES, type Json, type TypeName } from './keywords.js';
+import type { Subschema } from './SchemaDocument.js';
+
+/** A schema that a value satisfies, or does not. */
+export interface Goal {
+  readonly schema: Subschema;
+  readonly holds: boolean;
+}
+
+export interface NumberRule {
+  readonly minimum?: number;
+  readonly exclusiveMinimum?: number;
+  readonly maximum?: number;
+  readonly exclusiveMaximum?: number;
+  readonly multipleOf: readonly number[];
+  readonly integer: boolean;
+}
+
+export interface StringRule {
+  readonly minLength: number;
+  readonly maxLength?: number;
+  /** Translated patterns, all of which match. */
+  readonly patterns: readonly string[];
+  readonly formats: readonly string[];
+}
+
+/** What one schema says of a list's items, in their order; undefined says nothing. */
+export interface ItemsLayer {
+  readonly prefix: readonly (Goal | undefined)[];
+  readonly rest: Goal | undefined;
+}
+
+/** What one schema says of an object's properties. */
+export interface PropertiesLayer {
+  readonly properties: ReadonlyMap<string, Goal | undefined>;
+  /** By translated patterns. */
+  readonly patterns: ReadonlyMap<string, Goal | undefined>;
+  /** Those that neither names nor patterns speak of. */
+  readonly rest: Goal | undefined;
+}
+
+export interface ListRule {
+  readonly minItems: number;
+  readonly maxItems?: number;
+  readonly layers: readonly ItemsLayer[];
+}
+
+export interface ObjectRule {
+  readonly minProperties: number;
+  readonly maxProperties?: number;
+  readonly required: readonly string[];
+  readonly absent: ReadonlySet<string>;
+  /** What names satisfy. */
+  readonly names: readonly Goal[];
+  readonly layers: readonly PropertiesLayer[];
+}
+
+/** What `unevaluatedProperties` and `unevaluatedItems` leave alone. */
+export interface Evaluated {
+  readonly names: ReadonlySet<string> | 'all';
+  readonly patterns: ReadonlySet<string>;
+  readonly items: number;
+}
+
+/** One of the ways in which a value is valid: no choice is left in it, but for what lies in its properties and items. */
+export interface Alternative {
+  readonly types: ReadonlySet<TypeName>;
+  /** Where only some values are possible at all: they have still to be looked at. */
+  readonly values?: readonly Json[];
+  readonly number: NumberRule;
+  readonly string: StringRule;
+  readonly list: ListRule;
+  readonly object: ObjectRule;
+  readonly evaluated: Evaluated;
+}
+
+const NOTHING: Alternative = {
+  types: new Set(TYPES),
+  number: { multipleOf: [], integer: false },
+  string: { minLength: 0, patterns: [], formats: [] },
+  list: { minItems: 0, layers: [] },
+  object: { minProperties: 0, required: [], absent: new Set(), names: [], layers: [] },
+  evaluated: { names: new Set(), patterns: new Set(), items: 0 },
+};
+
+type Rules = 'number' | 'string' | 'list' | 'object' | 'evaluated';
+
+/** An alternative that says what is given, and no more. */
+export function alternative({ types, values, ...rules }: { types?: readonly TypeName[]; values?: readonly Json[] } & { [Rule in Rules]?: Partial<Alternative[Rule]> }): Alternative {
+  const whole = Object.fromEntries(Object.entries(rules).map(([name, rule]) => [name, { ...NOTHING[name as Rules], ...rule }]));
+  return { ...NOTHING, ...whole, ...(types && { types: new Set(types) }), ...(values && { values }) };
+}
+
+/** What both say; undefined where nothing can satisfy both. */
+export function both(a: Alternative, b: Alternative): Alternative | undefined {
+  if (a === NOTHING) return b;
+  const types = new Set([...a.types].filter((type) => b.types.has(type)));
+  if (types.size === 0) return undefined;
+  const values = a.values && b.values ? a.values.filter((value) => b.values?.some((other) => same(value, other))) : (a.values ?? b.values);
+  if (values?.length === 0) return undefined;
+  return {
+    types,
+    ...(values && { values }),
+    number: {
+      ...extreme(a.number, b.number),
+      multipleOf: [...new Set([...a.number.multipleOf, ...b.number.multipleOf])],
+      integer: a.number.integer || b.number.integer,
+    },
+    string: {
+      ...upTo('maxLength', a.string, b.string), minLength: Math.max(a.string.minLength, b.string.minLength),
+      patterns: [...new Set([...a.string.patterns, ...b.string.patterns])], formats: [...new Set([...a.string.formats, ...b.string.formats])],
+    },
+    list: { ...upTo('maxItems', a.list, b.list), minItems: Math.max(a.list.minItems, b.list.minItems), layers: [...a.list.layers, ...b.list.layers] },
+    object: {
+      ...upTo('maxProperties', a.object, b.object), minProperties: Math.max(a.object.minProperties, b.object.minProperties),
+      required: [...new Set([...a.object.required, ...b.object.required])],
+      absent: new Set([...a.object.absent, ...b.object.absent]),
+      names: [...a.object.names, ...b.object.names],
+      layers: [...a.object.layers, ...b.object.layers],
+    },
+    evaluated: {
+      names: a.evaluated.names === 'all' || b.evaluated.names === 'all' ? 'all' : new Set([...a.evaluated.names, ...b.evaluated.names]),
+      patterns: new Set([...a.evaluated.patterns, ...b.evaluated.patterns]),
+      items: Math.max(a.evaluated.items, b.evaluated.items),
+    },
+  };
+}
+
+function extreme(a: NumberRule, b: NumberRule): Pick<NumberRule, 'minimum' | 'maximum' | 'exclusiveMinimum' | 'exclusiveMaximum'> {
+  return { ...pick('minimum', Math.max, a, b), ...pick('exclusiveMinimum', Math.max, a, b), ...pick('maximum', Math.min, a, b), ...pick('exclusiveMaximum', Math.min, a, b) };
+}
+
+function upTo<Name extends string>(name: Name, a: { readonly [Key in Name]?: number }, b: { readonly [Key in Name]?: number }): { [Key in Name]?: number } {
+  return pick(name, Math.min, a, b);
+}
+
+function pick<Name extends string>(
+  name: Name, choose: (...numbers: number[]) => number, a: { readonly [Key in Name]?: number }, b: { readonly [Key in Name]?: number },
+): { [Key in Name]?: number } {
+  const given = [a[name], b[name]].filter((number) => number !== undefined);
+  return given.length === 0 ? {} : ({ [name]: choose(...given) } as { [Key in Name]?: number });
+}
+
+export function typeOf(value: Json): TypeName {
+  if (value === null) return 'null';
+  if (Array.isArray(value)) return 'array';
+  const type = typeof value;
+  return type === 'boolean' || type === 'number' || type === 'string' ? type : 'object';
+}
+
+/** Equality of JSON data, whatever the order of keys. */
+export function same(a: Json, b: Json): boolean {
+  return canonical(a) === canonical(b);
+}
+
+function canonical(value: Json): string {
+  return JSON.stringify(value, (_name, one: unknown) =>
+    (typeof one === 'object' && one !== null && !Array.isArray(one) ? Object.fromEntries(Object.entries(one).sort(([x], [y]) => (x < y ? -1 : 1))) : one));
+}
+
+/** Every value. */
+export const ANY: Alternative = NOTHING;

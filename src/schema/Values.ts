@@ -1,0 +1,73 @@
+import { validate, type Schema as CheckedSchema } from '@cfworker/json-schema';
+import type { Goal } from './Alternative.js';
+import { KEYWORDS, type Json, type JsonObject } from './keywords.js';
+import { bare, type SchemaDocument, type Subschema } from './SchemaDocument.js';
+import { translated } from './patterns.js';
+
+/**
+ * Looks whether values satisfy the schemas of a document. By an interpreter: rows bring schemas, and code that is made of what rows bring is not to run. It is given
+ * no more of a schema than the keywords that are known here, with references resolved.
+ */
+export class Values {
+  readonly #copies = new Map<number, CheckedSchema | boolean>();
+  readonly #lookup = Object.create(null) as Record<string, CheckedSchema | boolean>;
+
+  constructor(private readonly document: SchemaDocument) {}
+
+  /** Whether a value does what the goal says. */
+  satisfies(value: Json, { schema, holds }: Goal): boolean {
+    return (this.problem(value, schema) === undefined) === holds;
+  }
+
+  /** What is wrong with a value, in words; undefined where nothing is. */
+  problem(value: Json, schema: Subschema): string | undefined {
+    const { valid, errors } = validate(bare(value), this.#copy(schema), '2020-12', this.#lookup, true);
+    if (valid) return undefined;
+    const deepest = errors.at(-1);
+    return deepest === undefined ? 'it is not valid' : `${deepest.instanceLocation}: ${deepest.error}`;
+  }
+
+  #copy(place: Subschema): CheckedSchema | boolean {
+    const known = this.#copies.get(place.id);
+    if (known !== undefined) return known;
+    const { schema } = place;
+    if (typeof schema === 'boolean') return this.#keep(place, schema);
+    const copy = Object.create(null) as Record<string, unknown>;
+    this.#keep(place, copy as CheckedSchema);
+    for (const [keyword, value] of Object.entries(schema)) if (value !== undefined) Object.assign(copy, this.#keyword(place, keyword, value));
+    return copy as CheckedSchema;
+  }
+
+  #keep(place: Subschema, copy: CheckedSchema | boolean): CheckedSchema | boolean {
+    this.#copies.set(place.id, copy);
+    this.#lookup[`#${place.id}`] = copy;
+    return copy;
+  }
+
+  #keyword(place: Subschema, keyword: string, value: Json): object {
+    const below = (rest: string): CheckedSchema | boolean => this.#copy(this.document.below(place, `/${keyword}${rest}`));
+    switch (KEYWORDS.get(keyword)) {
+      case 'schema':
+        return { [keyword]: below('') };
+      case 'schemas':
+        return { [keyword]: (value as readonly Json[]).map((_, at) => below(`/${at}`)) };
+      case 'map of schemas':
+        return keyword === '$defs' || keyword === 'definitions' ? {} : { [keyword]: mapped(value as JsonObject, keyword === 'patternProperties' ? translated : (name) => name, below) };
+      case undefined:
+        return {};
+      default:
+    }
+    if (keyword === 'pattern') return { pattern: translated(value as string) };
+    if (keyword !== '$ref' && keyword !== '$dynamicRef') return keyword.startsWith('$') ? {} : { [keyword]: value };
+    const target = keyword === '$ref' ? this.document.resolve(place, value as string) : this.document.resolveDynamic(place, value as string);
+    this.#copy(target);
+    // A schema may have both.
+    return keyword === '$ref' ? { $ref: `#${target.id}` } : { allOf: [{ $ref: `#${target.id}` }, ...(((place.schema as JsonObject)['allOf'] as readonly Json[] | undefined) ?? []).map((_, at) => this.#copy(this.document.below(place, `/allOf/${at}`)))] };
+  }
+}
+
+function mapped(schemas: JsonObject, nameOf: (name: string) => string, below: (rest: string) => CheckedSchema | boolean): Record<string, CheckedSchema | boolean> {
+  const copy = Object.create(null) as Record<string, CheckedSchema | boolean>;
+  for (const name of Object.keys(schemas)) copy[nameOf(name)] = below(`/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`);
+  return copy;
+}

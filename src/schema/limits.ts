@@ -1,0 +1,25 @@
+/** Bounds on a JSON Schema, and on what is made of it. Real ones lie far below; a hostile one ends here, with an error that names the bound. */
+export const SCHEMA_LIMITS = {
+  /** UTF-16 units of it, as JSON.stringify writes it. */
+  textUnits: 2 ** 18,
+  /** Objects and arrays inside of one another. */
+  depth: 64,
+  /** Schemas in it, itself included. */
+  schemas: 10_000,
+  /** Ways in which one value may be valid, when anyOf, oneOf, if and the like have been multiplied out. */
+  alternatives: 512,
+  /** Kinds of values that it comes to: a schema, or several that hold at once. */
+  nodes: 10_000,
+  /** Subschemas of one anyOf beside `unevaluatedProperties` or `unevaluatedItems`, where each set of them is a case of its own. */
+  unevaluatedBranches: 4,
+  /** Optional properties beside `minProperties` or `maxProperties`, likewise. */
+  countedOptional: 4,
+  /** Repetitions that one part of a pattern may come to, as `{n,m}` inside of `{n,m}` multiply. */
+  patternRepeats: 10_000,
+  /** UTF-16 units of one pattern. */
+  patternUnits: 10_000,
+  /** Digits of `multipleOf`, without leading and trailing zeros. */
+  multipleOfDigits: 9,
+  /** Milliseconds for all that is made of one schema, and for looking whether one value satisfies it. */
+  milliseconds: 1000,
+} as const;

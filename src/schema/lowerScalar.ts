@@ -1,0 +1,44 @@
+import type { NumberRule, StringRule } from './Alternative.js';
+import { FORMATS } from './formats.js';
+import type { JsonObject } from './keywords.js';
+
+interface ScalarKind {
+  readonly kind: 'values';
+  readonly schema: JsonObject;
+}
+
+/** Below this a multiple of it has digits that every program reads as they were written. */
+function largest(multipleOf: readonly number[], integer: boolean): number {
+  if (integer || multipleOf.every(Number.isInteger)) return Number.MAX_SAFE_INTEGER;
+  return 10 ** (15 - Math.max(...multipleOf.map((divisor) => decimals(divisor))));
+}
+
+/** Digits behind the point. */
+export function decimals(value: number): number {
+  const [, fraction = '', exponent = '0'] = /^\d*\.?(\d*)(?:e([+-]\d+))?$/.exec(String(value)) ?? [];
+  return Math.max(0, fraction.length - Number(exponent));
+}
+
+/** None where no number is in the range. What is not bounded is bounded by what every program reads as the same number, and is written without an exponent. */
+export function numberSchema({ minimum, exclusiveMinimum, maximum, exclusiveMaximum, multipleOf, integer }: NumberRule): readonly ScalarKind[] {
+  const [least, most] = [Math.max(minimum ?? -Infinity, exclusiveMinimum ?? -Infinity), Math.min(maximum ?? Infinity, exclusiveMaximum ?? Infinity)];
+  const open = exclusiveMinimum === least || exclusiveMaximum === most;
+  if (least > most || (least === most && open)) return [];
+  if (integer && Math.ceil(least) > Math.floor(most)) return [];
+  const edge = largest(multipleOf, integer);
+  const base = {
+    type: integer ? 'integer' : 'number',
+    ...(least === -Infinity ? { minimum: Math.min(-edge, most) } : exclusiveMinimum === least ? { exclusiveMinimum } : { minimum: least }),
+    ...(most === Infinity ? { maximum: Math.max(edge, least) } : exclusiveMaximum === most ? { exclusiveMaximum } : { maximum: most }),
+  };
+  return [{ kind: 'values', schema: multipleOf.length <= 1 ? { ...base, ...(multipleOf.length > 0 && { multipleOf: multipleOf[0] }) } : { allOf: multipleOf.map((divisor) => ({ ...base, multipleOf: divisor })) } }];
+}
+
+/** None where no text is long enough and short enough. */
+export function stringSchema({ minLength, maxLength, patterns, formats }: StringRule): readonly ScalarKind[] {
+  if (minLength > (maxLength ?? Infinity)) return [];
+  const all = [...patterns, ...formats.flatMap((name) => FORMATS.get(name) ?? [])];
+  const base = { type: 'string', ...(minLength > 0 && { minLength }), ...(maxLength !== undefined && { maxLength }) };
+  if (all.length <= 1) return [{ kind: 'values', schema: { ...base, ...(all.length > 0 && { pattern: all[0] }) } }];
+  return [{ kind: 'values', schema: { allOf: all.map((pattern) => ({ ...base, pattern })) } }];
+}

@@ -1,0 +1,161 @@
+import { RegExpParser, type AST } from '@eslint-community/regexpp';
+import { SCHEMA_LIMITS } from './limits.js';
+
+/** Any text. */
+export const ANYTHING = '[\\u{0}-\\u{10FFFF}]*';
+
+/** Why a pattern cannot be enforced. */
+export class PatternProblem extends Error {}
+
+const parser = new RegExpParser({ ecmaVersion: 2024 });
+
+/** Characters by the letter of their escape, as ECMAScript has them; other dialects count more or fewer as digits, letters and spaces. */
+const CLASSES: Readonly<Record<string, string>> = {
+  digit: '0-9', word: '0-9A-Za-z_', space: '\\u{9}-\\u{d}\\u{20}\\u{a0}\\u{1680}\\u{2000}-\\u{200a}\\u{2028}\\u{2029}\\u{202f}\\u{205f}\\u{3000}\\u{feff}',
+};
+
+/**
+ * A pattern of JSON Schema, which is ECMAScript's and is searched for, as one that the whole text matches, in what ECMAScript and the grammar's engine understand alike.
+ * @throws PatternProblem for what is no regular language, or no regular expression
+ */
+export function translated(pattern: string): string {
+  if (pattern.length > SCHEMA_LIMITS.patternUnits) throw new PatternProblem(`found ${pattern.length} characters, expected at most ${SCHEMA_LIMITS.patternUnits}`);
+  return `^(?:${whole(parsed(pattern).alternatives)})$`;
+}
+
+/** Whether a pattern can be translated. */
+export function isEnforceable(pattern: string): boolean {
+  try {
+    translated(pattern);
+    return true;
+  } catch (error) {
+    if (error instanceof PatternProblem) return false;
+    throw error;
+  }
+}
+
+/** A translated pattern, to try texts with. */
+export function regexOf(source: string): RegExp {
+  return new RegExp(source, 'u');
+}
+
+function parsed(pattern: string): AST.Pattern {
+  try {
+    return parser.parsePattern(pattern, 0, pattern.length, { unicode: true });
+  } catch (error) {
+    try {
+      // Escapes of characters that need none, such as `\-`.
+      return parser.parsePattern(pattern, 0, pattern.length, { unicode: false });
+    } catch {
+      throw new PatternProblem(error instanceof Error ? error.message : 'it is no regular expression', { cause: error });
+    }
+  }
+}
+
+function whole(alternatives: readonly AST.Alternative[]): string {
+  return alternatives.map(wholeAlternative).join('|');
+}
+
+/** What an alternative does not fix at its ends may be anything there. */
+function wholeAlternative({ elements }: AST.Alternative): string {
+  const [only] = elements;
+  if (elements.length === 1 && only !== undefined && isPlainGroup(only)) return whole(only.alternatives);
+  const [starts, ends] = [isEdge(elements.at(0), 'start'), isEdge(elements.at(-1), 'end')];
+  const inner = elements.slice(starts ? 1 : 0, ends && elements.length > (starts ? 1 : 0) ? -1 : undefined);
+  return `${starts ? '' : ANYTHING}${sequence(inner)}${ends ? '' : ANYTHING}`;
+}
+
+function isPlainGroup(element: AST.Element): element is AST.Group | AST.CapturingGroup {
+  return (element.type === 'Group' && !element.modifiers) || element.type === 'CapturingGroup';
+}
+
+function isEdge(element: AST.Element | undefined, kind: 'start' | 'end'): boolean {
+  return element?.type === 'Assertion' && element.kind === kind;
+}
+
+function sequence(elements: readonly AST.Element[]): string {
+  return elements.map((element) => piece(element, 1)).join('');
+}
+
+function piece(element: AST.Element, repeats: number): string {
+  switch (element.type) {
+    case 'Group':
+    case 'CapturingGroup':
+      if (element.type === 'Group' && element.modifiers) throw new PatternProblem(`found ${element.modifiers.raw}, modifiers, which cannot be enforced`);
+      return `(?:${element.alternatives.map(({ elements }) => elements.map((one) => piece(one, repeats)).join('')).join('|')})`;
+    case 'Quantifier': {
+      const { min, max } = element;
+      const times = repeats * Math.max(1, Number.isFinite(max) ? max : min);
+      if (times > SCHEMA_LIMITS.patternRepeats) throw new PatternProblem(`found ${element.raw.slice(-40)}, which repeats a part more than ${SCHEMA_LIMITS.patternRepeats} times, expected at most so many`);
+      return `${piece(element.element, times)}${quantifier(min, max)}`;
+    }
+    case 'Character':
+      return character(element.value);
+    case 'CharacterSet':
+      return characterSet(element, false);
+    case 'CharacterClass':
+      return characterClass(element);
+    case 'Assertion':
+      throw new PatternProblem(`found ${element.raw.slice(0, 40)}, ${element.kind === 'start' || element.kind === 'end' ? 'an edge inside of the pattern' : 'an assertion'}, which cannot be enforced`);
+    default:
+      throw new PatternProblem(`found ${element.raw.slice(0, 40)}, which cannot be enforced`);
+  }
+}
+
+function quantifier(min: number, max: number): string {
+  if (max === Infinity) return min === 0 ? '*' : min === 1 ? '+' : `{${min},}`;
+  return min === 0 && max === 1 ? '?' : min === max ? `{${min}}` : `{${min},${max}}`;
+}
+
+function character(code: number): string {
+  // Half of a character is no text.
+  if (code >= 0xd800 && code <= 0xdfff) throw new PatternProblem('found half of a surrogate pair, expected whole characters');
+  const text = String.fromCodePoint(code);
+  return /^[0-9A-Za-z_]$/.test(text) ? text : `\\u{${code.toString(16)}}`;
+}
+
+function characterSet(set: AST.CharacterSet, inClass: boolean): string {
+  if (set.kind === 'any') return '[^\\u{a}\\u{d}\\u{2028}\\u{2029}]';
+  if (set.kind === 'property') return set.raw;
+  const members = CLASSES[set.kind] ?? '';
+  if (inClass && set.negate) throw new PatternProblem(`found ${set.raw} inside of brackets, which cannot be enforced`);
+  return inClass ? members : `[${set.negate ? '^' : ''}${members}]`;
+}
+
+function characterClass({ elements, negate, raw }: AST.CharacterClass): string {
+  if (elements.length === 0) {
+    if (negate) return '[\\u{0}-\\u{10FFFF}]';
+    throw new PatternProblem('found [], which nothing matches');
+  }
+  const members = elements.map((element) => {
+    if (element.type === 'Character') return character(element.value);
+    if (element.type === 'CharacterClassRange') return `${character(element.min.value)}-${character(element.max.value)}`;
+    if (element.type === 'CharacterSet') return characterSet(element, true);
+    throw new PatternProblem(`found ${raw.slice(0, 40)}, which cannot be enforced`);
+  });
+  return `[${negate ? '^' : ''}${members.join('')}]`;
+}
+
+/** A text as a part of a pattern. */
+export function literal(text: string): string {
+  return Array.from(text, (char) => character(char.codePointAt(0) ?? 0)).join('');
+}
+
+/** Texts that are none of these. */
+export function noneOf(texts: readonly string[]): string {
+  return `^(?:${besides(texts.map((text) => Array.from(text)))})$`;
+}
+
+function besides(texts: readonly (readonly string[])[]): string {
+  const ends = texts.some((text) => text.length === 0);
+  const first = new Map<string, (readonly string[])[]>();
+  for (const [char, ...rest] of texts) if (char !== undefined) first.set(char, [...(first.get(char) ?? []), rest]);
+  const followed = [...first].map(([char, rest]) => `${literal(char)}(?:${besides(rest)})`);
+  const other = first.size === 0 ? `[\\u{0}-\\u{10FFFF}]${ANYTHING}` : `[^${[...first.keys()].map(literal).join('')}]${ANYTHING}`;
+  return [...(ends ? [] : ['']), ...followed, other].join('|');
+}
+
+/** Texts with so many characters. */
+export function lengths(min: number, max: number | undefined): string {
+  return `^[\\u{0}-\\u{10FFFF}]{${min},${max ?? ''}}$`;
+}
