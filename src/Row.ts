@@ -91,6 +91,10 @@ export interface RowSettings extends SamplingOptions, TemplateInput {
    * be another row's too (`readRows`); a job, which knows the rows of earlier runs, says it of each.
    */
   readonly duplicate?: boolean;
+  /** What `classify` tells apart, instead of the run's `labels`. */
+  readonly labels?: readonly string[];
+  /** What `score` scores, instead of the run's `completions`. */
+  readonly completions?: readonly (string | readonly number[])[];
   /** Which of its samples are wanted, where not all are (a resumed job). Default: all. */
   readonly wantedSamples?: readonly number[];
   /** Carried into the result as `row`. */

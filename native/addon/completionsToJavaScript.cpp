@@ -25,6 +25,8 @@ Napi::Object headToJavaScript(Napi::Env env, EventId event, const HeadResult& he
   object.Set("topCounts", typedArray<Napi::Int32Array>(env, head.topCounts));
   object.Set("topTokens", typedArray<Napi::Int32Array>(env, head.topTokens));
   object.Set("topLogprobs", typedArray<Napi::Float32Array>(env, head.topLogprobs));
+  object.Set("embedded", typedArray<Napi::Int32Array>(env, head.embedded));
+  object.Set("embeddings", typedArray<Napi::Float32Array>(env, head.embeddings));
   object.Set("scored", typedArray<Napi::Int32Array>(env, head.scored));
   object.Set("scores", typedArray<Napi::Float32Array>(env, head.scores));
   return object;

@@ -127,6 +127,9 @@ struct HeadResult : TaskResult {
   // they come from was not finite behind that layer already; -1 where it was behind all of them, and where nobody looked (on a device).
   std::vector<int32_t> rows, tokens, topCounts, topTokens;
   std::vector<float> logprobs, topLogprobs;
+  // Which of `rows` have an embedding instead, and these one after another: [embedded, hiddenSize].
+  std::vector<int32_t> embedded;
+  std::vector<float> embeddings;
   // Rows that scored: handle, first position, count for each; their log-probabilities one after another, NaN where the logits are not finite.
   std::vector<int32_t> scored;
   std::vector<float> scores;

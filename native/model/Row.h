@@ -10,6 +10,9 @@ namespace spillway {
 
 constexpr uint32_t kAllTokens = UINT32_MAX;
 
+// Which hidden states behind the final norm make a row's embedding. A row with one is not sampled from.
+enum class Pooling : uint8_t { None, Last, Mean, First };
+
 struct RowOptions {
   std::vector<int32_t> tokens;  // at least one
   uint32_t capacityTokens = 0;
@@ -18,6 +21,8 @@ struct RowOptions {
   uint32_t promptTokens = kAllTokens;
   SamplingParameters sampling;
   int32_t logprobs = -1;  // alternatives reported with each token; -1: no log-probabilities at all
+  std::vector<int32_t> candidates;  // instead of the most likely alternatives these are reported, in this order; none: those
+  Pooling pooling = Pooling::None;
 };
 
 struct Row {
@@ -26,7 +31,9 @@ struct Row {
         promptTokens(options.promptTokens == kAllTokens ? static_cast<uint32_t>(tokens.size()) : options.promptTokens),
         capacityTokens(options.capacityTokens),
         sampling(options.sampling),
-        logprobs(options.logprobs) {
+        logprobs(options.candidates.empty() ? options.logprobs : static_cast<int32_t>(options.candidates.size())),
+        candidates(std::move(options.candidates)),
+        pooling(options.pooling) {
     tokens.reserve(capacityTokens);
   }
 
@@ -40,6 +47,9 @@ struct Row {
   const uint32_t capacityTokens;
   const SamplingParameters sampling;
   const int32_t logprobs;
+  const std::vector<int32_t> candidates;
+  const Pooling pooling;
+  std::vector<double> pooled;  // of an embedding, what there is so far; touched by the compute queue alone
   int32_t oddLayer = -1;  // the first layer behind which a token that is sampled from had hidden states that are not finite; touched by the compute queue alone
   uint32_t handle = 0;
   bool freed = false;                    // touched by the owner's thread alone

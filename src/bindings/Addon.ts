@@ -208,6 +208,13 @@ export interface NativeRowOptions {
   readonly seed: number;
   /** How many alternatives to report with each token; -1 reports no log-probabilities at all. At most the vocabulary. */
   readonly logprobs: number;
+  /** Tokens that are reported with each token, in this order, instead of the most likely alternatives. At most as many as the vocabulary has. Default: those. */
+  readonly candidates?: Int32Array;
+  /**
+   * The row is not sampled from. Where its head would sample it has an embedding instead: the hidden state behind the final norm of its last token, the mean of those of all tokens from the
+   * first on, or the first one's. Default: it is sampled from.
+   */
+  readonly pooling?: 'last' | 'mean' | 'first';
 }
 
 /** What the head does for a row of a batch. */
@@ -386,6 +393,9 @@ export interface NativeHeadResult {
   readonly topCounts: Int32Array;
   readonly topTokens: Int32Array;
   readonly topLogprobs: Float32Array;
+  /** Which of `rows` have an embedding instead of a token, and these one after another: [embedded, hiddenSize]. */
+  readonly embedded: Int32Array;
+  readonly embeddings: Float32Array;
   /** Scored rows: handle, first position, count; `scores` holds their log-probabilities one after another, NaN where the logits are not finite. */
   readonly scored: Int32Array;
   readonly scores: Float32Array;

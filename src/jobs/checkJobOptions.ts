@@ -29,6 +29,9 @@ const CHECKS: Readonly<Record<keyof JobOptions, Check>> = {
   resultIdentity: object,
   identity: object,
   generate: object,
+  classify: object,
+  score: object,
+  embed: object,
 };
 
 /** Checks what a JavaScript caller hands over as a job. @throws UsageError naming the option, what was found and what was expected */

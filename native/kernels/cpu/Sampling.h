@@ -41,6 +41,9 @@ SampledToken sampleToken(const Kernels& kernels, const SamplingParameters& param
 // log softmax of one entry; NaN where no token can be chosen from the logits (kNotFinite).
 float logProbability(const Kernels& kernels, const float* logits, size_t vocabulary, int32_t token);
 
+// The same of some tokens.
+void logProbabilities(const Kernels& kernels, const float* logits, size_t vocabulary, const int32_t* tokens, size_t count, float* logprobs);
+
 // The `count` most likely tokens, best first (lowest id at a tie), with their log-probabilities. count: at most the vocabulary. Logits: such that one can be chosen.
 // workspace: vocabulary entries of 8 bytes, aligned for floats; null where count is 0.
 void topLogProbabilities(const Kernels& kernels, const float* logits, size_t vocabulary, size_t count, int32_t* tokens, float* logprobs, void* workspace);

@@ -8,6 +8,8 @@ import type { HeadOutput, SampledToken } from './Task.js';
  */
 export function headOutput(result: NativeHeadResult, rowOf: (handle: number) => RowId, firstLayer: number): HeadOutput {
   const sampled = new Map<RowId, SampledToken>();
+  const embedded = new Map([...result.embedded].map((index, nth) => [index, nth]));
+  const width = embedded.size > 0 ? result.embeddings.length / embedded.size : 0;
   let nextTop = 0;
   result.rows.forEach((handle, i) => {
     const count = result.topCounts[i] ?? 0;
@@ -17,8 +19,9 @@ export function headOutput(result: NativeHeadResult, rowOf: (handle: number) => 
     }));
     nextTop += count;
     const token = result.tokens[i] ?? 0;
+    const nth = embedded.get(i);
     const notFinite = token < -1 ? { layer: firstLayer - 2 - token } : {};
-    sampled.set(rowOf(handle), { token: Math.max(token, 0), logprob: result.logprobs[i] ?? NaN, top, ...(token < 0 && { notFinite }) });
+    sampled.set(rowOf(handle), { token: Math.max(token, 0), logprob: result.logprobs[i] ?? NaN, top, ...(token < 0 && { notFinite }), ...(nth !== undefined && { embedding: result.embeddings.slice(nth * width, (nth + 1) * width) }) });
   });
   const scored = new Map<RowId, Float32Array>();
   let nextScore = 0;
