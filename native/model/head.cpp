@@ -55,7 +55,7 @@ void takeLargest(const Pass& pass, const WantedLogits* wanted, size_t rows, cons
 
 void poolHidden(const Pass& pass, HeadResult& result) {
   const std::vector<uint32_t> tokens = listPooled(pass.batch);
-  if (tokens.empty()) return;
+  if (tokens.empty() && result.embedded.empty()) return;
   const size_t width = pass.spec.hiddenSize, most = std::min(headRowsAtATime(pass.spec), tokens.size());
   const size_t mark = pass.scratch.used();
   float* normed = pass.scratch.take<float>(most * width);

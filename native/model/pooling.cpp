@@ -5,14 +5,21 @@
 
 namespace spillway {
 
+bool isPooled(const Row& row, size_t position) {
+  switch (row.pooling) {
+    case Pooling::None: return false;
+    case Pooling::Last: return position + 1 == row.tokens.size();
+    case Pooling::Mean: return true;
+    case Pooling::First: return position == 0;
+  }
+  return false;
+}
+
 std::vector<uint32_t> listPooled(const Batch& batch) {
   std::vector<uint32_t> tokens;
   for (uint32_t t = 0; t < batch.tokens.size(); t++) {
     const BatchToken& token = batch.tokens[t];
-    const Row& row = *batch.ranges[token.range].row;
-    const bool wanted = row.pooling == Pooling::Mean || (row.pooling == Pooling::First && token.position == 0) ||
-                        (row.pooling == Pooling::Last && token.position + size_t(1) == row.tokens.size());
-    if (wanted) tokens.push_back(t);
+    if (isPooled(*batch.ranges[token.range].row, token.position)) tokens.push_back(t);
   }
   return tokens;
 }

@@ -6,6 +6,9 @@
 
 namespace spillway {
 
+// Whether the hidden state behind the final norm of the token at a position is needed for a row's embedding.
+bool isPooled(const Row& row, size_t position);
+
 // The batch's tokens whose hidden states behind the final norm are needed, in order: of rows that are embedded, by how they are pooled.
 std::vector<uint32_t> listPooled(const Batch& batch);
 

@@ -210,10 +210,7 @@ export interface NativeRowOptions {
   readonly logprobs: number;
   /** Tokens that are reported with each token, in this order, instead of the most likely alternatives. At most as many as the vocabulary has. Default: those. */
   readonly candidates?: Int32Array;
-  /**
-   * The row is not sampled from. Where its head would sample it has an embedding instead: the hidden state behind the final norm of its last token, the mean of those of all tokens from the
-   * first on, or the first one's. Default: it is sampled from.
-   */
+  /** Where its head would sample, the row has an embedding instead: the hidden state behind the final norm of its last token, the mean of those of all, or the first one's. Default: it samples. */
   readonly pooling?: 'last' | 'mean' | 'first';
 }
 

@@ -70,7 +70,7 @@ void gatherNormed(const GpuPass& pass, const uint32_t* places, uint32_t* placesT
 // Embeddings, added up on the host.
 void poolHidden(const GpuPass& pass, HeadResult& result) {
   const std::vector<uint32_t> tokens = pass.measuring() ? std::vector<uint32_t>(pass.tokens()) : listPooled(pass.batch);
-  if (tokens.empty()) return;
+  if (tokens.empty() && result.embedded.empty()) return;
   const size_t width = pass.spec.hiddenSize, most = std::min(headRowsAtATime(pass.spec), tokens.size());
   const size_t mark = pass.scratch.used(), hostMark = pass.host.used();
   uint32_t* places = pass.host.take<uint32_t>(most);

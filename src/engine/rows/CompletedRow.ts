@@ -109,14 +109,15 @@ class ContinuedRow<Result> implements RunRow<Result> {
   ) {
     const tokens = [...prompt, ...completion];
     this.sequence = { ...GREEDY, tokens, capacityTokens: tokens.length, promptTokens: prompt.length };
-    // Nothing comes of its last token.
-    this.sharedTokens = tokens.length - 1;
+    // The prompt, and a token that is computed: what others have computed has not been scored for this one.
+    this.sharedTokens = prompt.length + 1;
     this.countedTokens = prompt.length;
   }
 
   accept(head: HeadOutput, row: RowId, firstPosition: number): Result | Continuation<Result> | undefined {
     for (const logprob of head.scored.get(row) ?? []) this.found.push(logprob);
-    if (firstPosition + this.found.length < this.sharedTokens) return undefined;
+    // Nothing comes of its last token.
+    if (firstPosition + this.found.length < this.sequence.tokens.length - 1) return undefined;
     // Where the prompt was not there any more, its tokens have been scored as well.
     const own = this.found.slice(1 - this.completion.length);
     const odd = own.findIndex((logprob) => Number.isNaN(logprob));
