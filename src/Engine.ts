@@ -7,7 +7,9 @@ import type { HeldFormat } from './engine/grammar/formatText.js';
 import { Grammars } from './engine/grammar/Grammars.js';
 import { loadWeights } from './engine/loadWeights.js';
 import { openRuntime, type SettledOptions } from './engine/openRuntime.js';
-import { resultIdentity as identityOfResults, resultIdentityKey, type ResultIdentity } from './engine/resultIdentity.js';
+import { AnswerRuns, type AnswerKind, type Answers, type ReadOfRun } from './engine/rows/AnswerRuns.js';
+import { identityOfEngine } from './engine/identityOfEngine.js';
+import { resultIdentityKey, type ResultIdentity } from './engine/resultIdentity.js';
 import { rowsToCome } from './engine/rowsToCome.js';
 import { Outlook, type SeenRun } from './engine/Outlook.js';
 import { BLOCK_SCHEDULES } from './engine/schedules/blockSchedules.js';
@@ -17,16 +19,15 @@ import { NativeDevice } from './engine/execution/NativeDevice.js';
 import { RowFeed } from './engine/execution/RowFeed.js';
 import { Run } from './engine/execution/Run.js';
 import type { RunRow } from './engine/execution/RunRow.js';
-import { RunRecorder } from './engine/execution/RunRecorder.js';
+import type { RunRecorder } from './engine/execution/RunRecorder.js';
 import type { SquareRunSetup } from './engine/execution/SquareRun.js';
 import { zodFormat, zodValue } from './engine/grammar/zodSchema.js';
-import { memoryUse } from './engine/memoryUse.js';
 import type { Movement } from './engine/memory/movement.js';
-import { pagedMovement } from './engine/memory/pagedMovement.js';
 import { PagePool } from './engine/memory/PagePool.js';
-import { peerMovement } from './engine/memory/peerMovement.js';
+import { movementOf } from './engine/movementOf.js';
+import { recorderOf, type RecordedOptions } from './engine/recorderOf.js';
 import { placementOf } from './engine/placementOf.js';
-import type { FollowOptions, Generation, GenerationSource, RunOptions, ValueOf } from './engine/rows/Generation.js';
+import type { AnswerRunOptions, FollowOptions, Generation, GenerationSource, RunOptions, ValueOf } from './engine/rows/Generation.js';
 import { endingAtOnce } from './engine/rows/endingAtOnce.js';
 import { InFlight } from './engine/rows/InFlight.js';
 import { intake } from './engine/rows/intake.js';
@@ -36,20 +37,21 @@ import { checkPerplexity, type PerplexityOptions } from './engine/rows/checkPerp
 import { perplexityOf, type Perplexity } from './engine/rows/perplexityOf.js';
 import { settledLookAhead, type RowLookAhead } from './engine/rows/rowLookAhead.js';
 import { SharedAnswers } from './engine/rows/SharedAnswers.js';
-import { ScoredRow, type WindowScore } from './engine/rows/ScoredRow.js';
+import { scoredWindows, type WindowScore } from './engine/rows/ScoredRow.js';
 import { diagonalBlock } from './engine/schedules/diagonalBlock.js';
 import type { Schedule } from './engine/schedules/Schedule.js';
 import { layerBounds } from './engine/schedules/Square.js';
 import { stageFacts } from './engine/stageFacts.js';
 import { beginOf, joined } from './engine/stages/begin.js';
 import type { Peers } from './engine/stages/Boundary.js';
+import { checkLayers } from './engine/stages/checkLayers.js';
 import { checkPeers } from './engine/stages/checkPeers.js';
 import type { EngineOptions } from './EngineOptions.js';
 import { InterruptedError } from './errors/InterruptedError.js';
 import { ResponseFormatError } from './errors/ResponseFormatError.js';
 import { UsageError } from './errors/UsageError.js';
 import { createTokenizer } from './model/createTokenizer.js';
-import { identifyModel, type ModelIdentity } from './model/identity/identifyModel.js';
+import { identifyModel } from './model/identity/identifyModel.js';
 import { checkUnchanged, modelStamps } from './model/identity/modelStamps.js';
 import type { ModelSource } from './model/ModelSource.js';
 import { partOf } from './model/partOf.js';
@@ -60,10 +62,13 @@ import { generatedRows } from './operators/generatedRows.js';
 import { iterated } from './operators/iterated.js';
 import { pulled } from './operators/pulled.js';
 import { throughStages } from './operators/throughStages.js';
+import type { ClassifyOptions, ClassifyResult, EmbedOptions, EmbedResult, ScoreOptions, ScoreResult } from './Results.js';
 import type { RowInput, RowResult } from './Row.js';
 
 /** Results that may wait for an earlier row, on top of the rows that are being generated. */
 const ORDER_WINDOW = 1024;
+
+type RowsToRead = AsyncIterable<RowInput> | Iterable<RowInput>;
 
 /** Rows in whatever form they come. All but a plain Observable are pulled, so nothing piles up. */
 export type RowSource = Iterable<RowInput> | AsyncIterable<RowInput> | ReadableStream<RowInput> | Observable<RowInput>;
@@ -83,6 +88,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
   private readonly outlook: Outlook;
   /** By which plan it was opened. */
   readonly plan: SettledOptions['planned']['plan'];
+  private readonly answers: AnswerRuns;
   private nextRun = 1;
   private readonly resultIdentityKey: string;
   private closing: Promise<void> | undefined;
@@ -100,28 +106,26 @@ export class Engine implements GenerationSource, AsyncDisposable {
     private readonly settled: SettledOptions,
   ) {
     const { decoder } = source;
-    const { cache, activations, streamedBytes, grid } = settled;
+    const { cache, grid } = settled;
     const { first, last } = layerBounds(grid);
     const windows = decoder.layerSpecs.slice(first, last + 1).map(({ window }) => window);
     const { gpuTier: gpu } = settled;
     this.device = new NativeDevice(runtime, { ...settled, pageTokens: cache.pageTokens, firstLayer: first, windows, computeTier: gpu ? 'gpu' : 'cpu' });
     this.pool = new PagePool(cache.pages, cache.pageTokens, settled.diskCache, gpu && { pages: gpu.options.pages, share: gpu.cacheShare });
-    const placement = placementOf(settled);
-    const tokenBytes = decoder.hiddenSize * 4;
-    const movement = pagedMovement({
-      streamedBytes,
-      pageTokens: cache.pageTokens,
-      diskPages: settled.diskCache.pages,
-      pageSlotBytes: settled.pageSlotBytes,
-      windows,
-      tokenBytes,
-      residentTokens: activations?.residentTokens ?? Infinity,
-      gpu: gpu && settled,
-    });
-    this.movement = peerMovement(movement, grid, tokenBytes, this.device.computeTier);
-    this.outlook = new Outlook(settled, placement);
+    this.movement = movementOf(settled, decoder, this.device.computeTier);
+    this.outlook = new Outlook(settled, placementOf(settled));
     this.plan = settled.planned.plan;
     this.resultIdentityKey = resultIdentityKey(resultIdentity);
+    this.answers = new AnswerRuns({
+      source, tokenizer, limits: decoder,
+      cacheTokens: () => this.pool.longestRow,
+      check: ({ peers }) => {
+        this.checkOpen();
+        checkLayers(settled.grid, peers);
+      },
+      score: (rows, options) => this.score(rows, options),
+      composed: (options, read) => this.composed(options, read),
+    });
   }
 
   /** What was chosen where `auto` was allowed: it changes results a little. */
@@ -165,7 +169,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
       await runtime.close();
       throw error;
     }
-    return new Engine(source, tokenizer, identityOf(identity, runtime, settled), (performance.now() - start) / 1000, runtime, settled);
+    return new Engine(source, tokenizer, identityOfEngine(identity, runtime, settled), (performance.now() - start) / 1000, runtime, settled);
   }
 
   /**
@@ -182,55 +186,63 @@ export class Engine implements GenerationSource, AsyncDisposable {
   generate(rows: RowSource, options: RunOptions = {}): AsyncGenerator<RowResult, void, undefined> {
     this.checkOptions(options);
     checkRows(rows);
-    return this.iterate(rows, options);
+    return this.iterate(rows, (read) => this.generation(read, options));
   }
 
   /** The parts of a generation, for compositions of one's own: see `generatedRows`. */
-  generation(rows: AsyncIterable<RowInput> | Iterable<RowInput>, given: RunOptions = {}): Generation {
+  generation(rows: RowsToRead, given: RunOptions = {}): Generation {
     this.checkOptions(given);
     checkRows(rows);
     const { schema } = given;
     const options = schema ? { ...given, responseFormat: zodFormat(schema) } : given;
-    const schedule = options.schedule ?? BLOCK_SCHEDULES[this.settled.schedule]();
-    const { grid } = this.settled;
-    const places = grid.slots * grid.rowsPerSlot;
-    const ahead = settledLookAhead(options.lookAhead);
-    // Rows that are generated, that wait, and that may pass one of these; and their results.
-    const inFlight = new InFlight({ rows: 2 * (places + ahead.rows) + ORDER_WINDOW, leastRows: places, carriedBytes: ahead.bytes });
-    const { contextTokens, vocabularySize } = this.source.decoder;
-    const ledger = this.outlook.ledger(schedule.name, options.pipeline !== undefined);
-    const recorder = this.recorder(schedule.name, options, ledger);
-    const answers = new SharedAnswers(recorder, (options.sharePrefixes ?? true) && ahead, options.reuse);
-    const { pool } = this;
-    const source = endingAtOnce(rows, (input) => intake(input, {
-      options,
-      tokenizer: this.tokenizer,
-      limits: { contextTokens, vocabularySize },
-      // Asked for each row: peers may have less memory than is here.
-      get cacheTokens() {
-        return pool.longestRow;
-      },
-      inFlight,
-      recorder,
-      answers,
-      resultIdentity: this.resultIdentityKey,
-      answerFormat: (format) => this.answerFormat(format),
-      refine: schema && zodValue(schema),
-    }));
-    const run = this.start(source, { ...options, schedule, mostRows: this.outlook.mostRows }, recorder);
-    this.outlook.began(ledger);
-    void run.drained.then(() => {
-      inFlight.wake();
-      this.outlook.ended(ledger);
+    return this.composed(options, (inFlight, recorder) => {
+      const answers = new SharedAnswers(recorder, (options.sharePrefixes ?? true) && settledLookAhead(options.lookAhead), options.reuse);
+      const { pool, tokenizer, source: { decoder: limits }, resultIdentityKey: identity } = this;
+      const source = endingAtOnce(rows, (input) => intake(input, {
+        options,
+        tokenizer,
+        limits,
+        // Asked for each row: peers may have less memory than is here.
+        get cacheTokens() {
+          return pool.longestRow;
+        },
+        inFlight,
+        recorder,
+        answers,
+        resultIdentity: identity,
+        answerFormat: (format) => this.answerFormat(format),
+        refine: schema && zodValue(schema),
+      }));
+      return { source, answered$: answers.results$ };
     });
-    return {
-      run,
-      options,
-      answered$: answers.results$,
-      delivered: ({ row }) => {
-        inFlight.leave(row);
-      },
-    };
+  }
+
+  /**
+   * Tells for each row how likely labels are behind its prompt, pulled as `generate` does. One pass over the row serves all labels: of one of several tokens, all but the first are computed behind it.
+   *
+   * @throws UsageError for an option out of range, before anything is read; and whatever `generate` throws
+   */
+  classify(rows: RowSource, options: AnswerRunOptions<ClassifyOptions> = {}): AsyncGenerator<ClassifyResult, void, undefined> {
+    checkRows(rows);
+    return this.iterate(rows, this.answers.prepared('classify', options));
+  }
+
+  /** Tells how likely completions are behind each row's prompt: for evaluation, for reranking. Otherwise as `classify`. */
+  score(rows: RowSource, options: AnswerRunOptions<ScoreOptions> = {}): AsyncGenerator<ScoreResult, void, undefined> {
+    checkRows(rows);
+    return this.iterate(rows, this.answers.prepared('score', options));
+  }
+
+  /** Makes an embedding of each row: its hidden states behind the final norm, pooled. Rows that are pooled over all of their tokens share nothing. Otherwise as `classify`. */
+  embed(rows: RowSource, options: AnswerRunOptions<EmbedOptions> = {}): AsyncGenerator<EmbedResult, void, undefined> {
+    checkRows(rows);
+    return this.iterate(rows, this.answers.prepared('embed', options));
+  }
+
+  /** The parts of `classify`, `score` or `embed`, for compositions of one's own: see `generatedRows`. */
+  answering<Kind extends AnswerKind>(kind: Kind, rows: AsyncIterable<RowInput> | Iterable<RowInput>, options: Answers[Kind]['options']): Generation<Answers[Kind]['result']> {
+    checkRows(rows);
+    return this.answers.prepared(kind, options)(rows);
   }
 
   /**
@@ -282,16 +294,13 @@ export class Engine implements GenerationSource, AsyncDisposable {
    */
   async perplexity(tokens: readonly number[], options: PerplexityOptions): Promise<Perplexity> {
     this.checkOpen();
-    this.checkLayers();
+    checkLayers(this.settled.grid);
     const { window, promptTokens, signal } = checkPerplexity(tokens, options, this.source.decoder);
     const longest = Math.min(window, tokens.length);
     const most = this.pool.longestRow;
     if (longest - 1 > most) throw new UsageError(`window: found ${window}, but the KV cache holds ${most} tokens: give more memory`);
-    const windows = async function* (): AsyncGenerator<ScoredRow> {
-      for (let first = 0; first + promptTokens < tokens.length; first += window) yield new ScoredRow(tokens.slice(first, first + window), first, promptTokens);
-    };
     const schedule = diagonalBlock();
-    const run = this.start<WindowScore>(windows(), { schedule, signal }, this.recorder(schedule.name, {}));
+    const run = this.start<WindowScore>(scoredWindows(tokens, window, promptTokens), { schedule, signal }, this.recorder(schedule.name, {}));
     const scores: WindowScore[] = [];
     for await (const score of iterated(throughStages(run), () => undefined, () => run.drained)) scores.push(score);
     return perplexityOf(scores);
@@ -313,9 +322,36 @@ export class Engine implements GenerationSource, AsyncDisposable {
     return this.close();
   }
 
-  private async *iterate(rows: RowSource, options: RunOptions): AsyncGenerator<RowResult, void, undefined> {
-    const generation = this.generation(isObservable(rows) ? pulled(rows) : rows, options);
+  private async *iterate<Result>(rows: RowSource, compose: (rows: RowsToRead) => Generation<Result>): AsyncGenerator<Result, void, undefined> {
+    const generation = compose(isObservable(rows) ? pulled(rows) : rows);
     yield* iterated(generatedRows(generation), generation.delivered, () => generation.run.settled());
+  }
+
+  /** A run over rows that `read` makes of an input. */
+  private composed<Result extends { readonly row?: unknown }>(options: RunOptions, read: ReadOfRun<Result>): Generation<Result> {
+    const schedule = options.schedule ?? BLOCK_SCHEDULES[this.settled.schedule]();
+    const { grid } = this.settled;
+    const places = grid.slots * grid.rowsPerSlot;
+    const ahead = settledLookAhead(options.lookAhead);
+    // Rows that are generated, that wait, and that may pass one of these; and their results.
+    const inFlight = new InFlight({ rows: 2 * (places + ahead.rows) + ORDER_WINDOW, leastRows: places, carriedBytes: ahead.bytes });
+    const ledger = this.outlook.ledger(schedule.name, options.pipeline !== undefined);
+    const recorder = this.recorder(schedule.name, options, ledger);
+    const { source, answered$ } = read(inFlight, recorder);
+    const run = this.start(source, { ...options, schedule, mostRows: this.outlook.mostRows }, recorder);
+    this.outlook.began(ledger);
+    void run.drained.then(() => {
+      inFlight.wake();
+      this.outlook.ended(ledger);
+    });
+    return {
+      run,
+      options,
+      answered$,
+      delivered: ({ row }) => {
+        inFlight.leave(row);
+      },
+    };
   }
 
   private start<Result>(rows: AsyncIterator<RunRow<Result>>, options: StartOptions, recorder: RunRecorder): Run<Result> {
@@ -354,28 +390,8 @@ export class Engine implements GenerationSource, AsyncDisposable {
     void run.drained.then(() => this.runs.delete(run));
   }
 
-  /** @throws UsageError unless the run has engines for all layers */
-  private checkLayers(peers?: Peers): void {
-    const { part } = this.settled.grid;
-    if (!part && peers) throw new UsageError('peers: found some, expected none: this engine has all layers of the model');
-    if (part && part.first > 0) throw new UsageError('layers: found an engine of later layers, expected one that has the first: only there rows come in; this one can follow');
-    if (part && !peers) throw new UsageError('peers: found none, expected a source and a sink: this engine has a part of the layers only');
-  }
-
-  private recorder(schedule: string, { onProgress, onStats, onTrace, pipeline }: Pick<RunOptions, 'onProgress' | 'onStats' | 'onTrace' | 'pipeline'>, ledger?: SeenRun['ledger']): RunRecorder {
-    const products = this.settled.gpuTier?.options.products ?? 'own';
-    return new RunRecorder({
-      model: this.source.path,
-      policy: { schedule, ...this.outlook.block, sparseAttention: this.settled.sparseAttention, precision: this.settled.precision, ...(products !== 'own' && { gpuProducts: products }) },
-      loadSeconds: this.loadSeconds,
-      memory: () => memoryUse(this.settled, this.pool),
-      lengths: this.outlook.drift,
-      outlook: (totals) => this.outlook.of({ schedule, totals, ownStages: pipeline !== undefined, ledger }),
-      ledger,
-      onProgress,
-      onStats,
-      onTrace,
-    });
+  private recorder(schedule: string, options: RecordedOptions, ledger?: SeenRun['ledger']): RunRecorder {
+    return recorderOf(this.settled, { model: this.source.path, loadSeconds: this.loadSeconds, outlook: this.outlook, pool: this.pool, schedule, ledger }, options);
   }
 
   private checkOpen(): void {
@@ -385,20 +401,9 @@ export class Engine implements GenerationSource, AsyncDisposable {
   private checkOptions(options: RunOptions): void {
     this.checkOpen();
     checkRunOptions(options, this.source.decoder.vocabularySize);
-    this.checkLayers(options.peers);
+    checkLayers(this.settled.grid, options.peers);
     if (options.peers && options.reuse) throw new UsageError('reuse: found a store, expected none where peers have layers of the model: what they compute with is no part of what answers are kept under');
   }
-}
-
-function identityOf({ hash: model }: ModelIdentity, { gpuProducts: products }: NativeRuntime, settled: SettledOptions): ResultIdentity {
-  const { grid: { part, layers: count }, gpuTier: gpu, diskCache } = settled;
-  const addon = loadAddon();
-  const facts = gpu && addon.machine().gpus[gpu.options.device];
-  return identityOfResults({
-    ...settled, numerics: addon.numerics, model,
-    layers: part && { first: part.first, count },
-    gpu: gpu && facts && { facts, products, cacheShare: gpu.cacheShare, diskCache },
-  });
 }
 
 interface StartOptions {

@@ -30,10 +30,6 @@ export interface SamplingOptions {
 
 /** How prompts are made of rows. */
 export interface PromptOptions extends TemplateInput {
-  /**
-   * Whether the model is told what its answer is held to, a JSON Schema or choices: at the end of the system message, or as one; before raw text. Rows of tokens stay as they are. Default false.
-   */
-  readonly schemaInPrompt?: boolean;
   /** Text such as `<|im_start|>` inside a row is data, not a control token. Default false: it is parsed, as transformers does. */
   readonly escapeSpecialTokens?: boolean;
   /** The prompt of each row is this text, with `{{field}}` for a value of the row's `fields`. A row that lacks one is an error. Default: rows have prompts. */
@@ -96,6 +92,10 @@ export interface RowSettings extends SamplingOptions, TemplateInput {
    * be another row's too (`readRows`); a job, which knows the rows of earlier runs, says it of each.
    */
   readonly duplicate?: boolean;
+  /** What `classify` tells apart, instead of the run's `labels`. */
+  readonly labels?: readonly string[];
+  /** What `score` scores, instead of the run's `completions`. */
+  readonly completions?: readonly (string | readonly number[])[];
   /** Which of its samples are wanted, where not all are (a resumed job). Default: all. */
   readonly wantedSamples?: readonly number[];
   /** What its answer is held to. Default: what the run says. */
@@ -171,6 +171,10 @@ export type Reasoning = (typeof REASONING)[number];
 export interface GenerateOptions extends SamplingOptions, PromptOptions {
   /** What the answers of rows that bring none are held to. Default: nothing. */
   readonly responseFormat?: ResponseFormat;
+  /**
+   * Whether the model is told what its answer is held to, a JSON Schema or choices: at the end of the system message, or as one; before raw text. Rows of tokens stay as they are. Default false.
+   */
+  readonly schemaInPrompt?: boolean;
   /** Go on past the end token, to `maxNewTokens`. Default false. */
   readonly ignoreEos?: boolean;
   /**

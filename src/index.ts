@@ -17,7 +17,7 @@ export { WEIGHT_COMPRESSIONS, type WeightCompression } from './model/compressBin
 export type { GpuProducts } from './bindings/Gpu.js';
 export type { PerplexityOptions } from './engine/rows/checkPerplexity.js';
 export type { Perplexity } from './engine/rows/perplexityOf.js';
-export type { FollowOptions, Generation, GenerationSource, RunOptions, ValueOf } from './engine/rows/Generation.js';
+export type { AnswerRunOptions, Composition, FollowOptions, Generation, GenerationSource, RunOptions, ValueOf } from './engine/rows/Generation.js';
 export type { RowLookAhead } from './engine/rows/rowLookAhead.js';
 export type { Progress, RunStats, TraceEvent } from './RunStats.js';
 export { formatBytes, parseBytes, type Size } from './units.js';
@@ -38,12 +38,20 @@ export type { AnswerStore, BadRow, FinishReason, GenerateOptions, KeptAnswer, Pr
 export type { ResponseFormat } from './rows/responseFormat.js';
 export type { AnswerSchema } from './engine/grammar/zodSchema.js';
 export { EnforcedSchema } from './schema/EnforcedSchema.js';
+export type {
+  AnswerOptions, AnyResult, ClassifyOptions, ClassifyResult, CompletionScore, EmbedOptions, EmbedResult, ResultBase, ScoreOptions, ScoreResult,
+} from './Results.js';
+export type { AnswerKind, Answers } from './engine/rows/AnswerRuns.js';
 
 // Answers that last
 export { ReuseFile, type ReuseOptions } from './reuse/ReuseFile.js';
 
 // Operators: whole generations
 export { offloadGenerate } from './operators/offloadGenerate.js';
+export { classify } from './operators/classify.js';
+export { score } from './operators/score.js';
+export { embed } from './operators/embed.js';
+export type { AnswerSource } from './operators/answeredBy.js';
 export { generatedRows } from './operators/generatedRows.js';
 export { iterated } from './operators/iterated.js';
 export { pulled, type Overflow, type PulledOptions } from './operators/pulled.js';
@@ -67,7 +75,7 @@ export type { LookAhead, Stage } from './operators/stageInternals.js';
 export type { IssuedSquare, SquareEvents } from './engine/execution/IssuedSquare.js';
 export type { Run, StageContext } from './engine/execution/Run.js';
 export type { FollowingRun } from './engine/execution/FollowingRun.js';
-export type { Completion, Device, DevicePeers, DeviceRow, Received } from './engine/execution/Device.js';
+export type { Completion, Device, DevicePeers, DeviceRow, Pooling, Received } from './engine/execution/Device.js';
 export type { HeadOutput, Place, QueueName, SampledToken, Task, TaskEvent, TaskName, Tier } from './engine/execution/Task.js';
 export { SimulatedDevice, type SimulationOptions } from './engine/execution/SimulatedDevice.js';
 export { VirtualTime } from './engine/execution/VirtualTime.js';

@@ -29,6 +29,8 @@ Napi::Object headToJavaScript(Napi::Env env, EventId event, const HeadResult& he
   Napi::Array failures = Napi::Array::New(env, head.failures.size());
   for (size_t i = 0; i < head.failures.size(); i++) failures.Set(static_cast<uint32_t>(i), head.failures[i]);
   object.Set("failures", failures);
+  object.Set("embedded", typedArray<Napi::Int32Array>(env, head.embedded));
+  object.Set("embeddings", typedArray<Napi::Float32Array>(env, head.embeddings));
   object.Set("scored", typedArray<Napi::Int32Array>(env, head.scored));
   object.Set("scores", typedArray<Napi::Float32Array>(env, head.scores));
   return object;

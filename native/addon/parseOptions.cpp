@@ -165,6 +165,8 @@ RowOptions parseRowOptions(const Napi::Value& value) {
   options.sampling.minP = readFloat(object.Get("minP"), "minP");
   options.sampling.repetitionPenalty = readFloat(object.Get("repetitionPenalty"), "repetitionPenalty");
   options.sampling.seed = count(object, "seed", "");
+  if (object.Has("candidates")) options.candidates = readInt32Array(object.Get("candidates"), "candidates");
+  if (object.Has("pooling")) options.pooling = readWord<Pooling>(object.Get("pooling"), "pooling", {{"last", Pooling::Last}, {"mean", Pooling::Mean}, {"first", Pooling::First}});
   const double logprobs = readNumber(object.Get("logprobs"), "logprobs");
   options.logprobs = logprobs == -1 ? -1 : static_cast<int32_t>(readInteger(object.Get("logprobs"), "logprobs", 0, INT32_MAX));
   if (object.Has("grammar")) options.grammar = readGrammar(object.Get("grammar"), "grammar");

@@ -131,6 +131,9 @@ struct HeadResult : TaskResult {
   // Where their grammars are behind the token, of rows that have one (GrammarRow::Place, Open of the others); empty where none has. Of those that failed, why, in the same order.
   std::vector<int32_t> places;
   std::vector<std::string> failures;
+  // Which of `rows` have an embedding instead, and these one after another: [embedded, hiddenSize].
+  std::vector<int32_t> embedded;
+  std::vector<float> embeddings;
   // Rows that scored: handle, first position, count for each; their log-probabilities one after another, NaN where the logits are not finite.
   std::vector<int32_t> scored;
   std::vector<float> scores;

@@ -12,6 +12,9 @@ namespace spillway {
 
 constexpr uint32_t kAllTokens = UINT32_MAX;
 
+// Which hidden states behind the final norm make a row's embedding. A row with one is not sampled from.
+enum class Pooling : uint8_t { None, Last, Mean, First };
+
 struct RowOptions {
   std::vector<int32_t> tokens;  // at least one
   uint32_t capacityTokens = 0;
@@ -21,6 +24,8 @@ struct RowOptions {
   SamplingParameters sampling;
   int32_t logprobs = -1;  // alternatives reported with each token; -1: no log-probabilities at all
   std::shared_ptr<const Grammar> grammar;  // that the sampled tokens follow; null: any may come
+  std::vector<int32_t> candidates;  // instead of the most likely alternatives these are reported, in this order; none: those
+  Pooling pooling = Pooling::None;
 };
 
 struct Row {
@@ -29,7 +34,9 @@ struct Row {
         promptTokens(options.promptTokens == kAllTokens ? static_cast<uint32_t>(tokens.size()) : options.promptTokens),
         capacityTokens(options.capacityTokens),
         sampling(options.sampling),
-        logprobs(options.logprobs),
+        logprobs(options.candidates.empty() ? options.logprobs : static_cast<int32_t>(options.candidates.size())),
+        candidates(std::move(options.candidates)),
+        pooling(options.pooling),
         grammar(options.grammar == nullptr ? nullptr : std::make_unique<GrammarRow>(std::move(options.grammar))) {
     tokens.reserve(capacityTokens);
   }
@@ -44,7 +51,10 @@ struct Row {
   const uint32_t capacityTokens;
   const SamplingParameters sampling;
   const int32_t logprobs;
+  const std::vector<int32_t> candidates;
+  const Pooling pooling;
   const std::unique_ptr<GrammarRow> grammar;  // touched by the compute queue alone once the row exists
+  std::vector<double> pooled;  // of an embedding, what there is so far; touched by the compute queue alone
   int32_t oddLayer = -1;  // the first layer behind which a token that is sampled from had hidden states that are not finite; touched by the compute queue alone
   uint32_t handle = 0;
   bool freed = false;                    // touched by the owner's thread alone

@@ -106,11 +106,14 @@ uint32_t Runtime::createRow(RowOptions&& options) {
   if (options.tokens.size() > options.capacityTokens) {
     refuse("capacityTokens", std::to_string(options.capacityTokens), "at least the " + std::to_string(options.tokens.size()) + " tokens given");
   }
-  for (size_t i = 0; i < options.tokens.size(); i++) {
-    if (options.tokens[i] < 0 || options.tokens[i] >= vocabulary) {
-      refuse("tokens[" + std::to_string(i) + "]", std::to_string(options.tokens[i]), "an id under " + std::to_string(vocabulary));
-    }
-  }
+  const auto checkIds = [vocabulary](const char* name, const std::vector<int32_t>& ids) {
+    const auto wrong = std::find_if(ids.begin(), ids.end(), [vocabulary](int32_t id) { return id < 0 || id >= vocabulary; });
+    if (wrong == ids.end()) return;
+    refuse(std::string(name) + "[" + std::to_string(wrong - ids.begin()) + "]", std::to_string(*wrong), "an id under " + std::to_string(vocabulary));
+  };
+  checkIds("tokens", options.tokens);
+  checkIds("candidates", options.candidates);
+  if (options.candidates.size() > spec_.vocabularySize) refuse("candidates", std::to_string(options.candidates.size()), "at most the vocabulary's " + std::to_string(vocabulary));
   if (options.logprobs < -1 || options.logprobs > vocabulary) {
     refuse("logprobs", std::to_string(options.logprobs), "-1 to the vocabulary's " + std::to_string(vocabulary));
   }

@@ -1,4 +1,5 @@
 #include "Pass.h"
+#include "pooling.h"
 
 namespace spillway {
 
@@ -63,12 +64,15 @@ void finishAll(const Pass& pass, size_t layer) {
   pass.scratch.release(mark);
 }
 
-// Tokens of the batch whose logits the head computes, in order. @returns how many
+// Tokens of the batch whose logits or pooled states the head computes, in order. @returns how many
 size_t listHeadTokens(const Batch& batch, uint32_t* tokens) {
   size_t count = 0;
   for (const BatchRange& range : batch.ranges) {
-    if (range.mode == HeadMode::None) continue;
-    for (uint32_t t = range.mode == HeadMode::Sample ? range.tokens - 1 : 0; t < range.tokens; t++) tokens[count++] = range.firstToken + t;
+    const bool embeds = range.row->pooling != Pooling::None;
+    if (range.mode == HeadMode::None && !embeds) continue;
+    for (uint32_t t = range.mode == HeadMode::Sample && !embeds ? range.tokens - 1 : 0; t < range.tokens; t++) {
+      if (!embeds || isPooled(*range.row, range.firstPosition + t)) tokens[count++] = range.firstToken + t;
+    }
   }
   return count;
 }

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "headRows.h"
+#include "pooling.h"
 
 namespace spillway {
 
@@ -14,6 +15,15 @@ constexpr size_t kSliceOutputs = 1024;  // a slice is a multiple of it
 
 // All that is wanted is the first token of the largest logit.
 bool takesLargest(const Row& row) { return !(row.sampling.temperature > 0) && row.sampling.repetitionPenalty == 1 && row.logprobs < 0 && row.grammar == nullptr; }
+
+// The hidden state of one of the batch's tokens behind the final norm.
+void finalNorm(const Pass& pass, uint32_t token, float* normed) {
+  const size_t width = pass.spec.hiddenSize;
+  const float* hidden = pass.activations.hidden + size_t(token) * width;
+  const GlobalWeights& weights = pass.weights.global();
+  if (pass.spec.finalNorm) pass.norm(hidden, weights.finalNorm, weights.finalNormBias, normed);
+  else std::copy_n(hidden, width, normed);
+}
 
 // The largest logits of some rows, slice by slice of the vocabulary; of equal ones the first, as RowKernels::argMax has it.
 void takeLargest(const Pass& pass, const WantedLogits* wanted, size_t rows, const float* input, size_t width, float* logits, float* largest, HeadResult& result) {
@@ -43,6 +53,21 @@ void takeLargest(const Pass& pass, const WantedLogits* wanted, size_t rows, cons
   pass.scratch.release(mark);
 }
 
+void poolHidden(const Pass& pass, HeadResult& result) {
+  const std::vector<uint32_t> tokens = listPooled(pass.batch);
+  if (tokens.empty() && result.embedded.empty()) return;
+  const size_t width = pass.spec.hiddenSize, most = std::min(headRowsAtATime(pass.spec), tokens.size());
+  const size_t mark = pass.scratch.used();
+  float* normed = pass.scratch.take<float>(most * width);
+  for (size_t first = 0, rows; first < tokens.size(); first += rows) {
+    rows = std::min(most, tokens.size() - first);
+    pass.forRows(rows, width, [&](size_t i, unsigned) { finalNorm(pass, tokens[first + i], normed + i * width); });
+    pool(pass.batch, &tokens[first], rows, normed, width);
+  }
+  pass.scratch.release(mark);
+  takeEmbeddings(pass.batch, width, result);
+}
+
 }  // namespace
 
 std::unique_ptr<HeadResult> head(const Pass& pass) {
@@ -52,6 +77,7 @@ std::unique_ptr<HeadResult> head(const Pass& pass) {
   const size_t vocabulary = spec.vocabularySize;
   auto result = std::make_unique<HeadResult>();
   const std::vector<WantedLogits> wanted = pass.measuring ? std::vector<WantedLogits>(pass.tokens()) : listWanted(pass.batch, *result, takesLargest);
+  if (!pass.measuring) poolHidden(pass, *result);
   if (wanted.empty()) return result;
 
   const size_t mark = pass.scratch.used();
@@ -69,11 +95,7 @@ std::unique_ptr<HeadResult> head(const Pass& pass) {
   for (size_t first = 0, rows; first < wanted.size(); first += rows) {
     const bool greedy = first < greedyRows;
     rows = std::min(most, (greedy ? greedyRows : wanted.size()) - first);
-    pass.forRows(rows, width, [&](size_t i, unsigned) {
-      const float* hidden = pass.activations.hidden + size_t(wanted[first + i].token) * width;
-      if (spec.finalNorm) pass.norm(hidden, weights.finalNorm, weights.finalNormBias, last + i * width);
-      else std::copy_n(hidden, width, last + i * width);
-    });
+    pass.forRows(rows, width, [&](size_t i, unsigned) { finalNorm(pass, wanted[first + i].token, last + i * width); });
     const bool project = present(weights.outputProjection);
     if (project) pass.multiply(weights.outputProjection, nullptr, last, rows, projected);
     const float* input = project ? projected : last;

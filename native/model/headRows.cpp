@@ -36,9 +36,10 @@ std::vector<WantedLogits> listWanted(const Batch& batch, HeadResult& result, boo
     const BatchRange& range = batch.ranges[r];
     if (range.mode == HeadMode::Sample) {
       checkSampled(range);
-      wanted.push_back({r, range.firstToken + range.tokens - 1, static_cast<uint32_t>(result.rows.size()), static_cast<uint32_t>(tops), first(*range.row)});
+      if (range.row->pooling != Pooling::None) result.embedded.push_back(static_cast<int32_t>(result.rows.size()));
+      else wanted.push_back({r, range.firstToken + range.tokens - 1, static_cast<uint32_t>(result.rows.size()), static_cast<uint32_t>(tops), first(*range.row)});
       result.rows.push_back(static_cast<int32_t>(range.row->handle));
-      result.topCounts.push_back(std::max(range.row->logprobs, 0));
+      result.topCounts.push_back(range.row->pooling == Pooling::None ? std::max(range.row->logprobs, 0) : 0);
       tops += static_cast<size_t>(result.topCounts.back());
     } else if (range.mode == HeadMode::Score) {
       const size_t known = range.row->tokens.size();
@@ -88,7 +89,11 @@ void useLogits(const Kernels& kernels, const Batch& batch, const WantedLogits& w
                                            static_cast<uint32_t>(row.tokens.size()), row.logprobs >= 0, workspace);
   result.tokens[wanted.result] = sampled.token;
   if (row.logprobs >= 0) result.logprobs[wanted.result] = sampled.logprob;
-  if (row.logprobs > 0 && sampled.token != kNotFinite) {
+  if (sampled.token == kNotFinite) return;
+  if (!row.candidates.empty()) {
+    logProbabilities(kernels, logits, vocabulary, row.candidates.data(), row.candidates.size(), &result.topLogprobs[wanted.top]);
+    std::copy(row.candidates.begin(), row.candidates.end(), &result.topTokens[wanted.top]);
+  } else if (row.logprobs > 0) {
     topLogProbabilities(kernels, logits, vocabulary, static_cast<size_t>(row.logprobs), &result.topTokens[wanted.top], &result.topLogprobs[wanted.top], workspace);
   }
 }

@@ -69,6 +69,58 @@ TEST(Head, OfEqualLogitsInSeveralSlicesTheFirstWins) {
   for (int32_t token : head->tokens) EXPECT_EQ(token, 0);
 }
 
+// One row samples, asked for the log-probabilities of some tokens; its twin for those of all, best first.
+TEST(Head, CandidatesHaveTheLogProbabilitiesThatTheAlternativesHave) {
+  const TinyModel model(smallSpec());
+  TinyRuntime tiny(model.options());
+  const std::vector<int32_t> candidates = {5, 0, 66, 5};
+  RowOptions asked = rowOptions({1, 2, 3}, 8), all = rowOptions({1, 2, 3}, 8);
+  asked.candidates = candidates;
+  all.logprobs = static_cast<int32_t>(model.spec.vocabularySize);
+  const auto head = tiny.pass({{tiny.runtime.createRow(std::move(asked)), 0, 3, HeadMode::Sample, {0}}, {tiny.runtime.createRow(std::move(all)), 0, 3, HeadMode::Sample, {1}}});
+  ASSERT_EQ(head->topCounts, (std::vector<int32_t>{4, static_cast<int32_t>(model.spec.vocabularySize)}));
+  EXPECT_EQ(head->tokens[0], head->tokens[1]);
+  for (size_t i = 0; i < candidates.size(); i++) {
+    EXPECT_EQ(head->topTokens[i], candidates[i]);
+    const auto found = std::find(head->topTokens.begin() + 4, head->topTokens.end(), candidates[i]);
+    ASSERT_NE(found, head->topTokens.end());
+    EXPECT_EQ(head->topLogprobs[i], head->topLogprobs[static_cast<size_t>(found - head->topTokens.begin())]);
+  }
+  RowOptions stranger = rowOptions({1}, 2);
+  stranger.candidates = {static_cast<int32_t>(model.spec.vocabularySize)};
+  EXPECT_THROW(tiny.runtime.createRow(std::move(stranger)), Error);
+}
+
+// A row's embedding is the same bits whole and in chunks, beside a row that samples; the mean of one token is that token's.
+TEST(Head, EmbeddingsDoNotDependOnChunksOrCompany) {
+  const TinyModel model(smallSpec());
+  const std::vector<int32_t> text = {1, 2, 3, 4, 5};
+  const auto row = [](std::vector<int32_t> tokens, Pooling pooling) {
+    RowOptions options = rowOptions(std::move(tokens), 8);
+    options.pooling = pooling;
+    return options;
+  };
+  const auto first = [&](Pooling pooling) {
+    TinyRuntime tiny(model.options());
+    return tiny.pass({{tiny.runtime.createRow(row({1}, pooling)), 0, 1, HeadMode::Sample, {0}}})->embeddings;
+  };
+  EXPECT_EQ(first(Pooling::Mean), first(Pooling::Last));
+  for (const Pooling pooling : {Pooling::Last, Pooling::Mean, Pooling::First}) {
+    TinyRuntime whole(model.options());
+    const auto expected = whole.pass({{whole.runtime.createRow(row(text, pooling)), 0, 5, HeadMode::Sample, {0}}});
+    ASSERT_EQ(expected->embeddings.size(), model.spec.hiddenSize);
+    EXPECT_EQ(expected->embedded, (std::vector<int32_t>{0}));
+    TinyRuntime tiny(model.options());
+    const uint32_t embedded = tiny.runtime.createRow(row(text, pooling)), other = tiny.runtime.createRow(rowOptions({9, 8}, 8));
+    EXPECT_TRUE(tiny.pass({{embedded, 0, 3, HeadMode::None, {0}}})->embeddings.empty());
+    const auto head = tiny.pass({{other, 0, 2, HeadMode::Sample, {1}}, {embedded, 3, 2, HeadMode::Sample, {0}}});
+    EXPECT_EQ(head->embedded, (std::vector<int32_t>{1}));
+    EXPECT_EQ(head->embeddings, expected->embeddings);
+    EXPECT_GE(head->tokens[0], 0);
+    if (pooling == Pooling::First) EXPECT_EQ(head->embeddings, first(Pooling::Last));
+  }
+}
+
 TEST(OddRows, ChangeNoBitOfTheOthersAndHaveNoToken) {
   for (const float value : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
     const TinyModel model(oddSpec());

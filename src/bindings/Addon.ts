@@ -221,6 +221,10 @@ export interface NativeRowOptions {
   readonly logprobs: number;
   /** What the sampled tokens follow. Default: any may come. */
   readonly grammar?: NativeGrammar;
+  /** Tokens that are reported with each token, in this order, instead of the most likely alternatives. At most as many as the vocabulary has. Default: those. */
+  readonly candidates?: Int32Array;
+  /** Where its head would sample, the row has an embedding instead: the hidden state behind the final norm of its last token, the mean of those of all, or the first one's. Default: it samples. */
+  readonly pooling?: 'last' | 'mean' | 'first';
 }
 
 /** What the head does for a row of a batch. */
@@ -403,6 +407,9 @@ export interface NativeHeadResult {
   readonly places: Int32Array;
   /** Why grammars failed, of those that did, in the order of `places`. */
   readonly failures: readonly string[];
+  /** Which of `rows` have an embedding instead of a token, and these one after another: [embedded, hiddenSize]. */
+  readonly embedded: Int32Array;
+  readonly embeddings: Float32Array;
   /** Scored rows: handle, first position, count; `scores` holds their log-probabilities one after another, NaN where the logits are not finite. */
   readonly scored: Int32Array;
   readonly scores: Float32Array;

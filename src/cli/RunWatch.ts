@@ -1,4 +1,4 @@
-import type { RowInput, RowResult } from './library.js';
+import type { AnyResult, RowGenerator, RowInput } from './library.js';
 
 /** Errors that are shown in words. */
 const SHOWN_ERRORS = 3;
@@ -17,6 +17,16 @@ export class RunWatch {
   /** @param rawText whether a row's `prompt`, or what a template makes of its fields, goes to the model as it is, unless the row says otherwise */
   constructor(private readonly rawText: boolean) {}
 
+  /** The engine, with all rows and results looked at on their way. */
+  engine({ generate, classify, score, embed, ...engine }: Partial<RowGenerator>): RowGenerator {
+    const watched = <Options, Result extends AnyResult>(answer: Answer<Options, Result>): Answer<Options, Result> => (rows, options) => this.results(answer(this.rows(rows), options));
+    return {
+      ...engine,
+      generate: watched(generate ?? nothing),
+      ...(classify && { classify: watched(classify) }), ...(score && { score: watched(score) }), ...(embed && { embed: watched(embed) }),
+    };
+  }
+
   async *rows(rows: AsyncIterable<RowInput>): AsyncGenerator<RowInput, void, undefined> {
     for await (const row of rows) {
       if (this.rawText && !('error' in row) && (row.prompt !== undefined || row.fields !== undefined) && row.chat === undefined) this.#raw += 1;
@@ -24,12 +34,12 @@ export class RunWatch {
     }
   }
 
-  async *results(results: AsyncIterable<RowResult>): AsyncGenerator<RowResult, void, undefined> {
+  async *results<Result extends AnyResult>(results: AsyncIterable<Result>): AsyncGenerator<Result, void, undefined> {
     for await (const result of results) {
       const { id, error, text } = result;
       if (error === undefined) {
         this.#answers += 1;
-        if (text.trim() === '') this.#empty += 1;
+        if (text?.trim() === '') this.#empty += 1;
       } else {
         this.#failed += 1;
         const words = `${error.code}: ${error.message}`;
@@ -51,4 +61,11 @@ export class RunWatch {
     }
     return errors;
   }
+}
+
+type Answer<Options, Result> = (rows: AsyncIterable<RowInput>, options?: Options) => AsyncIterable<Result>;
+
+/** For jobs that do something else. */
+async function* nothing(): AsyncGenerator<never, void, undefined> {
+  // No row has a result.
 }

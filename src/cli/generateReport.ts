@@ -13,7 +13,7 @@ export function rowProgress(progress: Progress, expected: number | undefined, ke
   // First what a narrow terminal has room for. Rows that are under way are half done on average: of a first block all of them end at about the same time.
   const finished = now + rowsActive / 2;
   const parts = total !== undefined && now > 0 ? [`${formatDuration((seconds / finished) * Math.max(0, total - kept - finished))} left`] : [];
-  parts.push(`${tokensPerSecond.toFixed(0)} tokens/s`);
+  parts.push(progress.generatedTokens === 0 && now > 0 ? `${(now / seconds).toFixed(1)} rows/s` : `${tokensPerSecond.toFixed(0)} tokens/s`);
   if (rowsFailed > 0) parts.push(`${rowsFailed} with an error`);
   parts.push(...saved(sharing, progress.promptTokens));
   return { done: kept + now, total, words: parts.join(', ') };
@@ -28,6 +28,8 @@ export function describeRun(summary: JobSummary, stats: RunStats | undefined, se
   if (stats === undefined) return `${rows}${before}, ${seconds.toFixed(1)} s${end}`;
   const { generated } = stats.tokens;
   const load = stats.seconds.load > 0 ? ` (and ${stats.seconds.load.toFixed(1)} s to load)` : '';
+  const { prompt } = stats.tokens;
+  if (generated === 0 && prompt > 0) return `${rows}${before}, ${prompt} prompt tokens in ${seconds.toFixed(1)} s${load}, ${(done / seconds).toFixed(1)} rows/s${saved(stats.sharing, prompt).map((words) => `, ${words}`).join('')}${end}`;
   return `${rows}${before}, ${generated} tokens in ${seconds.toFixed(1)} s${load}, ${stats.tokensPerSecond.generated.toFixed(1)} tokens/s${saved(stats.sharing, stats.tokens.prompt).map((words) => `, ${words}`).join('')}${predicted(stats)}${end}`;
 }
 

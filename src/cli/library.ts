@@ -12,7 +12,11 @@ export {
 export type { FormatChoice, JobFormats, JobOptions, JobSummary, MaxErrors, NamedFile, ReadRowsOptions } from '../jobs/index.js';
 export { commonTokens } from '../rows/commonTokens.js';
 export { prepareRow } from '../engine/rows/prepareRow.js';
-export { REASONING, type Reasoning, type RowInput, type RowResult } from '../Row.js';
+export { REASONING, type PromptOptions, type Reasoning, type RowInput, type RowResult } from '../Row.js';
+export { EMBEDDING_ENCODINGS, POOLINGS, type AnyResult, type ClassifyOptions, type EmbedOptions, type ScoreOptions } from '../Results.js';
+export type { RunOptions } from '../engine/rows/Generation.js';
+export type { RowGenerator } from '../jobs/JobOptions.js';
+export { checkedCompletions, forTheRun } from '../engine/rows/completionTokens.js';
 export { checkPromptTemplate } from '../rows/promptTemplate.js';
 export { checkTemplateInput } from '../rows/templateInput.js';
 export { modelFiles } from '../model/modelFiles.js';

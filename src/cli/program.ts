@@ -1,6 +1,8 @@
 import { Command } from 'commander';
 import { addBench } from './bench.js';
+import { addClassify } from './classify.js';
 import type { CommandContext } from './CommandContext.js';
+import { addEmbed } from './embed.js';
 import { addGenerate } from './generate.js';
 import { addInspect } from './inspect.js';
 import { addPerplexity } from './perplexity.js';
@@ -10,6 +12,7 @@ import { addDoctor } from './doctor.js';
 import { addModels } from './models.js';
 import { addPull } from './pull.js';
 import { packageRoot } from './library.js';
+import { addScore } from './score.js';
 import { addTokenize } from './tokenize.js';
 
 /** Lines of help on wide terminals, and where there is none. */
@@ -36,7 +39,7 @@ Sizes: 512MiB, 2GiB, 2G, 16GB, plain bytes.`;
  */
 export function createProgram(context: CommandContext, writeHelp: (text: string) => void = (text) => void process.stdout.write(text)): Command {
   const program = new Command('spillway')
-    .description('Generates text for files of prompts with language models, for throughput, within the memory given.')
+    .description('Generates text for files of prompts, classifies, scores and embeds them, with language models, for throughput, within the memory given.')
     .version(packageRoot().version, '-v, --version', 'print the version')
     .helpOption('-h, --help', 'print this help')
     .helpCommand(false)
@@ -47,7 +50,7 @@ export function createProgram(context: CommandContext, writeHelp: (text: string)
     .showHelpAfterError('(--help lists all commands and flags)')
     .configureOutput({ writeOut: writeHelp })
     .exitOverride();
-  for (const add of [addGenerate, addTokenize, addPerplexity, addInspect, addPull, addModels, addDoctor, addProfile, addPlan, addBench]) add(program, context);
+  for (const add of [addGenerate, addClassify, addScore, addEmbed, addTokenize, addPerplexity, addInspect, addPull, addModels, addDoctor, addProfile, addPlan, addBench]) add(program, context);
   return program;
 }
 

@@ -3,7 +3,8 @@ import { JobFileError } from '../errors/JobFileError.js';
 import { SpillwayError } from '../errors/SpillwayError.js';
 import { TaskError } from '../errors/TaskError.js';
 import { UsageError } from '../errors/UsageError.js';
-import type { GenerateOptions, RowInput, RowResult } from '../Row.js';
+import type { AnyResult } from '../Results.js';
+import type { GenerateOptions, RowInput } from '../Row.js';
 import { responseFormatOf } from '../rows/responseFormat.js';
 import { AbortGate } from './AbortGate.js';
 import { identifyModel } from '../model/identity/identifyModel.js';
@@ -22,7 +23,8 @@ import { checkJobFiles, type JobFileOptions } from './jobFiles.js';
 import { jobFormats, type JobFormats } from './jobFormats.js';
 import { JobInput } from './JobInput.js';
 import type { JobOptions, JobSummary, RowGenerator } from './JobOptions.js';
-import { checkSameJob, recordOf, resultOptions, withEngine, type JobRecord } from './jobRecord.js';
+import { jobTaskOf, type JobTask } from './jobTask.js';
+import { checkSameJob, recordOf, withEngine, type JobRecord } from './jobRecord.js';
 import { JobOutput } from './JobOutput.js';
 import { JobRows } from './JobRows.js';
 import { carriedTable, publish } from './publish.js';
@@ -59,6 +61,7 @@ export class Job implements AsyncDisposable {
 
   private constructor(
     private readonly options: JobOptions,
+    private readonly task: JobTask,
     /** Undefined where the output is a stream, pipe or device. */
     private readonly file: OutputFile | undefined,
     private readonly input: JobInput,
@@ -93,7 +96,10 @@ export class Job implements AsyncDisposable {
   static async open(options: JobOptions): Promise<Job> {
     checkJobOptions(options);
     const { output, modelFiles = [], resultIdentity = {}, errors } = options;
+    const task = jobTaskOf(options);
+    const { signal } = task.options;
     const formats = await jobFormats(options);
+    checkFormat(task, formats);
     const paths: JobFileOptions = {
       ...(formats.inputs.length > 0 ? { input: formats.inputs.map(({ path }) => path) } : {}),
       ...(typeof output === 'string' ? { output, modelFiles: [...modelFiles, ...(await modelSettings(modelFiles))] } : {}),
@@ -107,19 +113,19 @@ export class Job implements AsyncDisposable {
     const opened = await JobInput.open(options, formats, files.input);
     if (typeof output !== 'string' || files.output === 'special') {
       if (errors !== undefined) throw new UsageError('`errors` needs a regular file as output: a stream takes all results');
-      return new Job(options, undefined, opened, formats).#checked();
+      return new Job(options, task, undefined, opened, formats).#checked();
     }
 
-    const model = modelFiles.length > 0 ? await identifyModel(modelFiles, { signal: options.generate?.signal }) : undefined;
+    const model = modelFiles.length > 0 ? await identifyModel(modelFiles, { signal }) : undefined;
     const { columns, delimiter } = options;
-    const settled = resultOptions(options.generate ?? {}, {
+    const settled = {
+      ...task.settled,
       ...options.identity,
       inputFormat: formats.input.format.name,
       carryFields: options.carryFields ?? false,
       ...(columns && { columns: Object.fromEntries(Object.entries(columns).sort()) }),
       ...(delimiter !== undefined && { delimiter }),
-    });
-    const signal = options.generate?.signal;
+    };
     const locked = await JobOutput.lock({ output, ...(errors !== undefined && { errors }), published: formats.published, form: describeForm(options, formats) }, signal);
     try {
       // Again, as another process may have been at work until we had the lock.
@@ -132,7 +138,7 @@ export class Job implements AsyncDisposable {
       const longer = file.before !== undefined && (await opened.continues(file.before.input));
       if (file.before !== undefined) checkSameJob(output, file.before, record, { input: known && !longer, engine: false });
       const earlier = options.resume === true ? await file.scan(options.retryErrors ?? false) : undefined;
-      return new Job(options, { files: file, record, earlier, longer }, opened, formats).#checked();
+      return new Job(options, task, { files: file, record, earlier, longer }, opened, formats).#checked();
     } catch (error) {
       locked.release();
       throw error;
@@ -152,16 +158,16 @@ export class Job implements AsyncDisposable {
     const before = this.file?.earlier && this.file.files.before;
     if (record && this.file && before) checkSameJob(this.file.files.path, before, record, { input: false });
     this.#record = record;
-    const signal = this.options.generate?.signal;
+    const { signal, samples } = this.task.options;
     const gate = new AbortGate(signal);
-    const source = new JobRows(this.file?.earlier?.done ?? NOTHING_DONE, this.options.generate?.samples, async (first) => {
+    const source = new JobRows(this.file?.earlier?.done ?? NOTHING_DONE, samples, async (first) => {
       this.#sink = await this.#begin(first);
     });
     const counts = { done: 0, failed: 0, stopped: false };
     const earlier = this.file?.earlier;
     const keptFailed = this.options.retryErrors === true ? 0 : (earlier?.failed ?? 0);
     const limit = new ErrorLimit(this.options.maxErrors, this.totalRows);
-    const results = async function* (rows: AsyncIterable<RowResult>): AsyncGenerator<RowResult, void, undefined> {
+    const results = async function* (rows: AsyncIterable<AnyResult>): AsyncGenerator<AnyResult, void, undefined> {
       for await (const result of rows) {
         counts.done += 1;
         yield source.receive(result);
@@ -170,7 +176,7 @@ export class Job implements AsyncDisposable {
       }
     };
     try {
-      await this.#write(results(engine.generate(source.send(this.#readInput(), gate), this.options.generate)), counts);
+      await this.#write(results(this.task.answer(engine, source.send(this.#readInput(), gate))), counts);
       if (source.failure !== undefined) throw new TaskError('job', 'the input failed', { cause: source.failure });
       if (!counts.stopped && !source.ended) throw new TaskError('job', `the engine ended with row ${source.rows}, before the input did`);
       if (!counts.stopped && source.unanswered > 0) throw new TaskError('job', `the engine ended with ${source.unanswered} rows unanswered`);
@@ -186,7 +192,7 @@ export class Job implements AsyncDisposable {
     if (this.file) {
       // What an earlier run had finished ahead of its turn, or done again, stood where the run had left it, so that nothing was lost.
       const outOfTurn = earlier?.inOrder === false || source.overtaken;
-      const byCompletion = this.options.generate?.order === 'completion';
+      const byCompletion = this.task.options.order === 'completion';
       const { files, record } = this.file;
       if (files.published ? outOfTurn || byCompletion : outOfTurn && !byCompletion && !stopped) await orderOutput(files.journalOf(record));
       if (!stopped) await this.input.checkUnchanged();
@@ -248,7 +254,7 @@ export class Job implements AsyncDisposable {
   }
 
   /** Sends results where they go, as they come. */
-  async #write(results: AsyncGenerator<RowResult, void, undefined>, counts: { failed: number }): Promise<void> {
+  async #write(results: AsyncGenerator<AnyResult, void, undefined>, counts: { failed: number }): Promise<void> {
     const { format, compression } = this.formats.output;
     if (this.file !== undefined || !this.formats.published) {
       for await (const result of results) {
@@ -285,22 +291,24 @@ export class Job implements AsyncDisposable {
   }
 
   #writeOptions(): WriteOptions {
-    const { resultColumns = {}, delimiter, generate, output } = this.options;
+    const { resultColumns = {}, delimiter, output } = this.options;
+    const { name: task, options: { samples, reasoning, logprobs, responseFormat } } = this.task;
     const parts = [
       ...(this.formats.input.format.carries === true ? [] : ['id']),
-      ...(generate?.samples === undefined ? [] : ['sample']), ...(hasValues(generate) ? ['value'] : []), ...(generate?.reasoning === 'separate' ? ['reasoning'] : []), ...(generate?.logprobs === undefined ? [] : ['logprobs']),
+      ...(samples === undefined ? [] : ['sample']), ...(hasValues(responseFormat) ? ['value'] : []), ...(reasoning === 'separate' ? ['reasoning'] : []), ...(logprobs === undefined ? [] : ['logprobs']),
     ];
-    return { table: () => this.input.table, resultColumns, parts, ...(delimiter !== undefined && { delimiter }), name: typeof output === 'string' ? output : 'output' };
+    return { task, table: () => this.input.table, resultColumns, parts, ...(delimiter !== undefined && { delimiter }), name: typeof output === 'string' ? output : 'output' };
   }
 
   /** Makes the output ready for results: the first change on disk. An empty input has no first row. */
   async #begin(first: RowInput | undefined): Promise<RowSink> {
-    const { output, generate } = this.options;
-    if (typeof output !== 'string') return new StreamWriter(output, 'output', { signal: generate?.signal });
+    const { output } = this.options;
+    const { signal } = this.task.options;
+    if (typeof output !== 'string') return new StreamWriter(output, 'output', { signal });
     try {
       if (this.file === undefined) {
-        const stream = await openSpecialWritable(output, generate?.signal);
-        return new StreamWriter(stream, output, { end: true, signal: generate?.signal });
+        const stream = await openSpecialWritable(output, signal);
+        return new StreamWriter(stream, output, { end: true, signal });
       }
       const { input, ...record } = this.#record ?? this.file.record;
       const whole = { ...record, input: this.input.fingerprint === undefined ? fingerprintFirstRow(first) : input };
@@ -320,6 +328,12 @@ function describeForm({ errors }: JobOptions, { output: { format, compression } 
 }
 
 /** Whether answers have values beside their texts: tables have a column for them then. */
-function hasValues(options: GenerateOptions | undefined): boolean {
-  return options?.responseFormat !== undefined && responseFormatOf(options.responseFormat).type === 'json_schema';
+function hasValues(format: GenerateOptions['responseFormat']): boolean {
+  return format !== undefined && responseFormatOf(format).type === 'json_schema';
+}
+
+/** @throws UsageError for a format that has no place for what the task answers */
+function checkFormat({ name }: JobTask, { output, errors }: JobFormats): void {
+  const other = [output, errors].find((file) => name !== 'generate' && file?.format.name === 'openai-batch');
+  if (other) throw new UsageError(`outputFormat: found openai-batch for ${name}, expected jsonl, csv, tsv, parquet or text: that one has completions`);
 }

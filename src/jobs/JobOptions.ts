@@ -1,5 +1,6 @@
 import type { Writable } from 'node:stream';
 import type { GenerateOptions, RowInput, RowResult } from '../Row.js';
+import type { ClassifyOptions, ClassifyResult, EmbedOptions, EmbedResult, ScoreOptions, ScoreResult } from '../Results.js';
 import type { MaxErrors } from './ErrorLimit.js';
 import type { FormatChoice } from './formats/rowFormats.js';
 import type { InputPaths } from './inputFiles.js';
@@ -13,6 +14,10 @@ export interface RowGenerator {
    * alone.
    */
   readonly resultIdentity?: object;
+  /** What jobs of these tasks need. */
+  classify?(rows: AsyncIterable<RowInput>, options?: ClassifyOptions): AsyncIterable<ClassifyResult>;
+  score?(rows: AsyncIterable<RowInput>, options?: ScoreOptions): AsyncIterable<ScoreResult>;
+  embed?(rows: AsyncIterable<RowInput>, options?: EmbedOptions): AsyncIterable<EmbedResult>;
 }
 
 export interface JobOptions {
@@ -61,7 +66,14 @@ export interface JobOptions {
   readonly resultIdentity?: object;
   /** Whatever else decides the results, e.g. `{ precision: 'float32' }`: a resumed run must have the same. Plain JSON data. */
   readonly identity?: Readonly<Record<string, unknown>>;
+  /** Rows are generated from, with these options: what a job does if it is told nothing else. */
   readonly generate?: GenerateOptions;
+  /** Or they are classified. */
+  readonly classify?: ClassifyOptions;
+  /** Or completions of them are scored. */
+  readonly score?: ScoreOptions;
+  /** Or they are embedded. */
+  readonly embed?: EmbedOptions;
 }
 
 export interface JobSummary {

@@ -3,7 +3,8 @@ import { isWithin } from '../arguments/NumberRange.js';
 import { IdSet } from '../collections/IdSet.js';
 import { TaskError } from '../errors/TaskError.js';
 import { UsageError } from '../errors/UsageError.js';
-import type { RowInput, RowResult } from '../Row.js';
+import type { AnyResult } from '../Results.js';
+import type { RowInput } from '../Row.js';
 import { duplicateId } from '../rows/duplicateId.js';
 import { failedResult } from '../rows/failedResult.js';
 import { readableRow } from '../rows/readableRow.js';
@@ -92,7 +93,7 @@ export class JobRows {
    * @returns the result to write: whatever the engine does with a row whose id an earlier one has, it is an error
    * @throws TaskError for a result that answers no row
    */
-  receive(result: RowResult): RowResult {
+  receive(result: AnyResult): AnyResult {
     const row = this.#inEngine.get(result.index);
     if (row === undefined || row.id !== result.id) {
       throw new TaskError('job', `the engine answered row ${result.index} with id ${found(result.id)}, which it does not have`);

@@ -4,10 +4,11 @@ import { found } from '../arguments/found.js';
 import { UsageError } from '../errors/UsageError.js';
 import { RESULT_COLUMNS } from './formats/resultColumns.js';
 import { ROW_FIELDS } from './parseRow.js';
+import { TEXT_LISTS } from '../rows/rowFields.js';
 
 /** @throws UsageError unless it says of fields of a row which columns hold them */
 export function checkColumns(name: string, value: unknown): void {
-  checkNames(name, value, [...ROW_FIELDS]);
+  checkNames(name, value, [...ROW_FIELDS, ...TEXT_LISTS]);
 }
 
 /** @throws UsageError unless it gives result columns other names */

@@ -35,6 +35,9 @@ const CHECKS: Readonly<Record<keyof JobOptions, Check>> = {
     const { responseFormat } = value as GenerateOptions;
     if (responseFormat !== undefined) checkResponseFormat(`${name}.responseFormat`, responseFormat);
   },
+  classify: object,
+  score: object,
+  embed: object,
 };
 
 /** Checks what a JavaScript caller hands over as a job. @throws UsageError naming the option, what was found and what was expected */

@@ -4,7 +4,7 @@ import { found } from '../arguments/found.js';
 import { isIterable } from '../arguments/isIterable.js';
 import { text } from '../arguments/memberChecks.js';
 import { UsageError } from '../errors/UsageError.js';
-import type { RowResult } from '../Row.js';
+import type { AnyResult } from '../Results.js';
 import { checkDelimiter, checkResultColumns } from './checkColumns.js';
 import type { FinishedRow } from './formats/RowFormat.js';
 import { jsonl } from './formats/jsonl.js';
@@ -40,13 +40,13 @@ const CHECKS: Readonly<Record<keyof EncodeResultsOptions, Check>> = {
  * @example
  * await pipeline(Readable.from(encodeResults(engine.generate(rows), { format: 'parquet' })), createWriteStream('answers.parquet'));
  */
-export function encodeResults(results: AsyncIterable<RowResult> | Iterable<RowResult>, options: EncodeResultsOptions = {}): AsyncGenerator<Uint8Array, void, undefined> {
+export function encodeResults(results: AsyncIterable<AnyResult> | Iterable<AnyResult>, options: EncodeResultsOptions = {}): AsyncGenerator<Uint8Array, void, undefined> {
   if (!isIterable(results)) throw new UsageError(`results: found ${found(results)}, expected an iterable of results`);
   checkMembers('options', options, CHECKS);
   return bytesOf(results, options);
 }
 
-async function* bytesOf(results: AsyncIterable<RowResult> | Iterable<RowResult>, options: EncodeResultsOptions): AsyncGenerator<Uint8Array, void, undefined> {
+async function* bytesOf(results: AsyncIterable<AnyResult> | Iterable<AnyResult>, options: EncodeResultsOptions): AsyncGenerator<Uint8Array, void, undefined> {
   const { format, resultColumns = {}, delimiter, samples = false, values = false, reasoning = false, logprobs = false, name = 'output' } = options;
   const finished = async function* (): AsyncGenerator<FinishedRow, void, undefined> {
     for await (const result of results) yield { result, carry: result.row };

@@ -1,19 +1,13 @@
-import type { RowResult } from '../Row.js';
+import type { AnyResult } from '../Results.js';
 
 /** A result as its line of the output, with the LF; keys stand in CONTRACT's order. `failed`: the line carries an error. */
-export function formatResult(result: RowResult): { readonly line: string; readonly failed: boolean } {
-  const { id, index, sample, text, value, reasoning, tokens, finishReason, usage, logprobs, error, row } = result;
+export function formatResult(result: AnyResult): { readonly line: string; readonly failed: boolean } {
+  const { id, index, sample, usage, error, row } = result;
+  const { promptTokens, completionTokens } = usage;
+  const who = { id, index, ...(sample === undefined ? {} : { sample }) };
   const known = {
-    id,
-    index,
-    ...(sample === undefined ? {} : { sample }),
-    text,
-    ...(value === undefined ? {} : { value }),
-    ...(reasoning === undefined ? {} : { reasoning }),
-    tokens,
-    finishReason,
-    usage: { promptTokens: usage.promptTokens, completionTokens: usage.completionTokens },
-    ...(logprobs === undefined ? {} : { logprobs }),
+    ...who, ...answerOf(result), usage: { promptTokens, completionTokens },
+    ...(result.logprobs === undefined ? {} : { logprobs: result.logprobs }),
     ...(error === undefined ? {} : { error: { code: error.code, message: error.message } }),
   };
   try {
@@ -22,6 +16,14 @@ export function formatResult(result: RowResult): { readonly line: string; readon
     // JSON.parse reads nesting that JSON.stringify has no stack for, and a library user may carry a cycle or a bigint.
     const reason = (problem instanceof Error ? problem.message : String(problem)).split('\n', 1)[0] ?? '';
     const failure = { code: 'invalid-row', message: `row: the carried fields cannot be written as JSON: ${reason}` };
-    return { line: `${JSON.stringify({ id, index, ...(sample === undefined ? {} : { sample }), text: '', tokens: [], finishReason: 'error', usage: known.usage, error: failure })}\n`, failed: true };
+    const none = result.text === undefined ? {} : { text: '', tokens: [], finishReason: 'error' };
+    return { line: `${JSON.stringify({ ...who, ...none, usage: known.usage, error: failure })}\n`, failed: true };
   }
+}
+
+/** What was asked for, by whichever task. */
+function answerOf({ text, value, reasoning, tokens, finishReason, label, probability, probabilities, scores, embedding }: AnyResult): object {
+  if (text !== undefined) return { text, ...(value === undefined ? {} : { value }), ...(reasoning === undefined ? {} : { reasoning }), tokens, finishReason };
+  if (label !== undefined) return { label, probability, probabilities };
+  return { ...(scores && { scores }), ...(embedding !== undefined && { embedding }) };
 }

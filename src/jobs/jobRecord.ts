@@ -36,7 +36,7 @@ export interface JobRecord {
 }
 
 /** The options that decide a row's result, with their defaults, so that a default given explicitly makes no difference. */
-export function resultOptions(options: GenerateOptions, more: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+export function resultOptions(options: GenerateOptions): Readonly<Record<string, unknown>> {
   return {
     maxNewTokens: options.maxNewTokens ?? 128,
     temperature: options.temperature ?? 0,
@@ -51,12 +51,11 @@ export function resultOptions(options: GenerateOptions, more: Readonly<Record<st
     logprobs: options.logprobs ?? null,
     escapeSpecialTokens: options.escapeSpecialTokens ?? false,
     ...promptOptions(options),
-    ...more,
   };
 }
 
 /** How prompts are made, and what becomes of reasoning. Most of it as far as it is not the default: records from before there was a choice stay good. */
-function promptOptions({ promptTemplate, system, chat, tools, templateArgs, reasoning = 'keep', responseFormat, schemaInPrompt }: GenerateOptions): Readonly<Record<string, unknown>> {
+export function promptOptions({ promptTemplate, system, chat, tools, templateArgs, reasoning = 'keep', responseFormat, schemaInPrompt }: GenerateOptions): Readonly<Record<string, unknown>> {
   return {
     ...(promptTemplate !== undefined && { promptTemplate }),
     ...(system !== undefined && { system }),

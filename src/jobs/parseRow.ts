@@ -5,7 +5,7 @@ import type { BadRow, Row, RowInput, RowPrompt } from '../Row.js';
 import { misspelt } from '../rows/misspelt.js';
 import { promptField } from '../rows/promptField.js';
 import { responseFormatOf } from '../rows/responseFormat.js';
-import { NUMBERS, PROMPTS } from '../rows/rowFields.js';
+import { NUMBERS, PROMPTS, TEXT_LISTS } from '../rows/rowFields.js';
 
 /** The fields that are ours. */
 export const ROW_FIELDS: ReadonlySet<string> = new Set(['id', ...PROMPTS, ...NUMBERS, 'stop', 'tools', 'templateArgs', 'responseFormat', 'response_format']);
@@ -31,7 +31,7 @@ export function parseRow(value: unknown, line: number, carryFields: boolean, tem
     if (id !== undefined) identity = { id };
     const fields = templated === true ? value : templated;
     if (!carryFields && fields === false) checkNames(value);
-    return { ...identity, ...(fields === false ? readPrompt(value) : { fields }), ...readTemplateInput(value), ...readFormat(value), ...readNumbers(value), ...readStop(value['stop']), ...carry };
+    return { ...identity, ...(fields === false ? readPrompt(value) : { fields }), ...readTemplateInput(value), ...readFormat(value), ...readNumbers(value), ...readStop(value['stop']), ...readLists(value), ...carry };
   } catch (error) {
     if (!(error instanceof RowError)) throw error;
     return { ...identity, error: { code: error.rowCode, message: error.message }, ...carry };
@@ -127,6 +127,11 @@ function readStop(value: unknown): Pick<Row, 'stop'> {
     return entry;
   });
   return { stop };
+}
+
+/** What they hold matters where rows are classified or scored: the engine checks them then. */
+function readLists(row: Readonly<Record<string, unknown>>): Pick<Row, (typeof TEXT_LISTS)[number]> {
+  return Object.fromEntries(TEXT_LISTS.filter((name) => !isAbsent(row[name])).map((name) => [name, row[name]]));
 }
 
 function isAbsent(value: unknown): value is undefined | null {

@@ -2,7 +2,8 @@ import { isObject } from '../arguments/isObject.js';
 import { membersOf } from '../arguments/membersOf.js';
 import { JobFileError } from '../errors/JobFileError.js';
 import { SpillwayError } from '../errors/SpillwayError.js';
-import type { RowInput, RowResult } from '../Row.js';
+import type { AnyResult } from '../Results.js';
+import type { RowInput } from '../Row.js';
 import { BEGIN_ANEW, describeFileError } from './fileErrors.js';
 import { compressed } from './formats/compression.js';
 import type { FileFormat } from './formats/detectFormat.js';
@@ -24,7 +25,7 @@ export interface Publication {
   readonly file: FileFormat;
   readonly options: WriteOptions;
   /** Which results go there. */
-  readonly wanted: (result: RowResult) => boolean;
+  readonly wanted: (result: AnyResult) => boolean;
   /** The rows of the input, whose columns go with the results; undefined where the results have them. */
   readonly rows?: AsyncIterable<RowInput> | Iterable<RowInput>;
 }
@@ -63,20 +64,21 @@ export async function carriedTable(journal: Journal): Promise<Table> {
   return { columns: [...columns], kinds };
 }
 
-async function* finished(journal: Journal, wanted: (result: RowResult) => boolean): AsyncGenerator<RowResult, void, undefined> {
+async function* finished(journal: Journal, wanted: (result: AnyResult) => boolean): AsyncGenerator<AnyResult, void, undefined> {
   for await (const { number, result } of outputLines(journal)) {
-    const { text, usage } = membersOf(result);
-    if (typeof text !== 'string' || !isObject(usage)) throw new JobFileError(journal.path, `line ${number}: found a result without text or usage; ${BEGIN_ANEW}`);
+    const { text, label, scores, embedding, error, usage } = membersOf(result);
+    const answered = [text, label, scores, embedding, error].some((answer) => answer !== undefined);
+    if (!answered || !isObject(usage)) throw new JobFileError(journal.path, `line ${number}: found a result without text or usage; ${BEGIN_ANEW}`);
     if (wanted(result)) yield result;
   }
 }
 
-async function* carried(results: AsyncIterable<RowResult>): AsyncGenerator<FinishedRow, void, undefined> {
+async function* carried(results: AsyncIterable<AnyResult>): AsyncGenerator<FinishedRow, void, undefined> {
   for await (const result of results) yield { result, carry: result.row };
 }
 
 /** Results beside their rows: both in the order of the input. */
-async function* joined(results: AsyncIterable<RowResult>, rows: AsyncIterable<RowInput> | Iterable<RowInput>, journal: Journal): AsyncGenerator<FinishedRow, void, undefined> {
+async function* joined(results: AsyncIterable<AnyResult>, rows: AsyncIterable<RowInput> | Iterable<RowInput>, journal: Journal): AsyncGenerator<FinishedRow, void, undefined> {
   const iterator = Symbol.asyncIterator in rows ? rows[Symbol.asyncIterator]() : rows[Symbol.iterator]();
   try {
     // At once, as the table's header is wanted even if there is no result.

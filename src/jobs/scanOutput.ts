@@ -2,7 +2,7 @@ import { createReadStream } from 'node:fs';
 import { isObject } from '../arguments/isObject.js';
 import { isWithin } from '../arguments/NumberRange.js';
 import { JobFileError } from '../errors/JobFileError.js';
-import type { RowResult } from '../Row.js';
+import type { AnyResult } from '../Results.js';
 import { SAMPLES } from '../rows/rowFields.js';
 import { DoneRows } from './DoneRows.js';
 import { BEGIN_ANEW, fileFailure } from './fileErrors.js';
@@ -29,7 +29,7 @@ interface ScannedLine {
   readonly sample: number | undefined;
   readonly id: string | number;
   readonly failed: boolean;
-  readonly result: RowResult;
+  readonly result: AnyResult;
 }
 
 /**
@@ -94,12 +94,13 @@ function parseResult(text: string): ScannedLine | undefined {
     return undefined;
   }
   if (!isObject(value)) return undefined;
-  const { id, index, sample, finishReason } = value;
+  const { id, index, sample, finishReason, error, label, scores, embedding } = value;
   if (typeof id !== 'string' && typeof id !== 'number') return undefined;
   if (typeof index !== 'number' || !Number.isSafeInteger(index) || index < 0) return undefined;
   if (sample !== undefined && !isSample(sample)) return undefined;
-  if (typeof finishReason !== 'string') return undefined;
-  return { id, index, sample, failed: finishReason === 'error', result: value as unknown as RowResult };
+  // Only what was generated has a reason for its end.
+  if (typeof finishReason !== 'string' && [error, label, scores, embedding].every((answer) => answer === undefined)) return undefined;
+  return { id, index, sample, failed: typeof finishReason === 'string' ? finishReason === 'error' : error !== undefined, result: value as unknown as AnyResult };
 }
 
 function isSample(value: unknown): value is number {

@@ -1,5 +1,5 @@
 import type { Writable } from 'node:stream';
-import type { RowResult } from '../Row.js';
+import type { AnyResult } from '../Results.js';
 import { formatResult } from './formatResult.js';
 import { StreamWriter } from './StreamWriter.js';
 
@@ -9,7 +9,7 @@ import { StreamWriter } from './StreamWriter.js';
  * @returns how many rows were written, and how many of them carry an error
  * @throws JobFileError when the stream fails; whatever the source throws
  */
-export async function writeRows(results: AsyncIterable<RowResult>, output: Writable): Promise<{ done: number; failed: number }> {
+export async function writeRows(results: AsyncIterable<AnyResult>, output: Writable): Promise<{ done: number; failed: number }> {
   const sink = new StreamWriter(output, 'output');
   let done = 0;
   let failed = 0;

@@ -45,6 +45,8 @@ export interface ModelSource {
   readonly bindings: readonly TensorBinding[];
   readonly tensors: readonly TensorInfo[];
   readonly tokenizer: TokenizerSource;
+  /** How the model's files say that hidden states become an embedding, or what they say that we do not know; undefined where they say nothing. */
+  readonly pooling?: 'last' | 'mean' | 'cls' | { readonly unknown: string };
 }
 
 /** What the tokenizer is built from; the two formats differ only here. `json` values are as parsed, not yet validated. */

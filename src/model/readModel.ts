@@ -15,9 +15,9 @@ import { readSafetensorsModel } from './safetensors/readSafetensorsModel.js';
 export async function readModel(path: string): Promise<ModelSource> {
   const status = await orModelFileError(path, () => stat(path));
   if (!status.isDirectory()) refuseFileOfFolder(path);
-  const { header, files, tokenizer } = status.isDirectory() ? await readSafetensorsModel(path) : await readGgufModel(path);
+  const { header, files, tokenizer, pooling } = status.isDirectory() ? await readSafetensorsModel(path) : await readGgufModel(path);
   const { decoder, bindings } = describeModel(header);
-  return { path, format: header.format, files, decoder, bindings, tensors: header.tensors, tokenizer };
+  return { path, format: header.format, files, decoder, bindings, tensors: header.tensors, tokenizer, ...(pooling && { pooling }) };
 }
 
 /** A natural mistake, which deserves a better answer than "no GGUF file". */

@@ -8,7 +8,7 @@ import { throughStages } from './throughStages.js';
  * A generation as a stream of results: the squares of its run, through its stages, to the rows that end with them; rows that need no computing among them.
  * The consumer calls `generation.delivered(result)` for each.
  */
-export function generatedRows(generation: Generation): Observable<RowResult> {
+export function generatedRows<Result = RowResult>(generation: Generation<Result>): Observable<Result> {
   const { run, options, answered$ } = generation;
   return merge(throughStages(run, options.pipeline), answered$).pipe(
     options.order === 'completion' ? identity : inputOrder(({ sequence }) => sequence),

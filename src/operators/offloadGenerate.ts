@@ -1,11 +1,11 @@
-import { defer, tap, type OperatorFunction } from 'rxjs';
+import type { OperatorFunction } from 'rxjs';
 import { found } from '../arguments/found.js';
 import { checkObject } from '../arguments/checkObject.js';
 import { UsageError } from '../errors/UsageError.js';
 import type { GenerationSource, RunOptions, ValueOf } from '../engine/rows/Generation.js';
 import type { RowInput, RowResult } from '../Row.js';
-import { generatedRows } from './generatedRows.js';
-import { checkPulledOptions, pulled, type PulledOptions } from './pulled.js';
+import { answeredBy } from './answeredBy.js';
+import type { PulledOptions } from './pulled.js';
 
 /**
  * Generates an answer for every row of a stream.
@@ -28,15 +28,6 @@ export function offloadGenerate<Options extends RunOptions & { readonly queue?: 
 export function offloadGenerate(engine: GenerationSource, options: RunOptions & { readonly queue?: PulledOptions } = {}): OperatorFunction<RowInput, RowResult> {
   if (typeof (engine as Partial<GenerationSource> | null | undefined)?.generation !== 'function') throw new UsageError(`engine: found ${found(engine)}, expected an open engine`);
   checkObject('options', options);
-  const { queue = {}, ...runOptions } = options;
-  checkPulledOptions('queue', queue);
-  return (rows$) =>
-    defer(() => {
-      const generation = engine.generation(pulled(rows$, queue), runOptions);
-      return generatedRows(generation).pipe(
-        tap((result) => {
-          generation.delivered(result);
-        }),
-      );
-    });
+  const { queue, ...runOptions } = options;
+  return answeredBy((rows) => engine.generation(rows, runOptions), queue);
 }

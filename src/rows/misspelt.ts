@@ -1,10 +1,10 @@
 import { nearest } from '../arguments/nearest.js';
-import { NUMBERS, PROMPTS } from './rowFields.js';
+import { NUMBERS, PROMPTS, TEXT_LISTS } from './rowFields.js';
 
 /** Fields of a row that somebody may mean who writes another name. */
 const FIELDS = [...PROMPTS, ...NUMBERS, 'stop', 'tools', 'templateArgs', 'responseFormat'] as const;
 /** What else a row has, in files or in programs. */
-const KNOWN: ReadonlySet<string> = new Set([...FIELDS, 'id', 'index', 'duplicate', 'wantedSamples', 'carry', 'error', 'chat', 'fields', 'response_format']);
+const KNOWN: ReadonlySet<string> = new Set([...FIELDS, 'id', 'index', 'duplicate', 'wantedSamples', 'carry', 'error', 'chat', 'fields', 'response_format', ...TEXT_LISTS]);
 
 /** What other tools call them. */
 const ELSEWHERE: Readonly<Record<string, (typeof FIELDS)[number]>> = {

@@ -11,9 +11,14 @@ const EXPECTED = 'a text with {{field}} where a value of the row goes';
 /** @throws UsageError for a text without a field, or with braces that name none */
 export function checkPromptTemplate(name: string, template: unknown): asserts template is string {
   checkText(name, template, EXPECTED);
-  const names = [...template.matchAll(FIELD)].map(([, field = '']) => field.trim());
+  const names = fieldsOfTemplate(template);
   if (names.length === 0) throw new UsageError(`${name}: found ${found(template)}, expected ${EXPECTED}`);
   if (names.includes('') || template.replace(FIELD, '\0').includes('{{')) throw new UsageError(`${name}: found braces that name no field in ${found(template)}, expected ${EXPECTED}`);
+}
+
+/** The names of the fields that a template asks for. */
+export function fieldsOfTemplate(template: string): readonly string[] {
+  return [...template.matchAll(FIELD)].map(([, field = '']) => field.trim());
 }
 
 /**

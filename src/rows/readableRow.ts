@@ -5,10 +5,10 @@ import { isWithin, rangeWords, wholeRange } from '../arguments/NumberRange.js';
 import { RowError, type RowErrorCode } from '../errors/RowError.js';
 import type { BadRow, Row, RowFailure, RowInput } from '../Row.js';
 import { misspelt } from './misspelt.js';
-import { NUMBERS, PROMPTS } from './rowFields.js';
+import { NUMBERS, PROMPTS, TEXT_LISTS } from './rowFields.js';
 
 const INDICES = wholeRange(0);
-const FIELDS = [...PROMPTS, ...NUMBERS, 'stop', 'tools', 'templateArgs', 'fields', 'wantedSamples', 'chat', 'responseFormat'] as const;
+const FIELDS = [...PROMPTS, ...NUMBERS, 'stop', 'tools', 'templateArgs', 'fields', 'wantedSamples', 'chat', 'responseFormat', ...TEXT_LISTS] as const;
 
 /**
  * A row as it was given, as a plain object that is safe to read: its fields (null is as good as absent, as tables write it), its `id` and `index` if they are

@@ -9,6 +9,9 @@ export const NUMBERS = [
   'maxNewTokens', 'temperature', 'topP', 'topK', 'minP', 'repetitionPenalty', 'seed', 'samples',
 ] as const satisfies readonly Exclude<keyof SamplingOptions, 'stop'>[];
 
+/** What a row may want to be classified or scored by. Other rows may have fields of these names: they are carried like any that are not ours. */
+export const TEXT_LISTS = ['labels', 'completions'] as const;
+
 /** Answers that a row may ask for. */
 export const SAMPLES = wholeRange(1, 2 ** 16);
 

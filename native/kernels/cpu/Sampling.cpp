@@ -185,6 +185,11 @@ float logProbability(const Kernels& kernels, const float* logits, size_t vocabul
   return logProbabilityOf(normaliserOf(kernels, logits, vocabulary), logits[token]);
 }
 
+void logProbabilities(const Kernels& kernels, const float* logits, size_t vocabulary, const int32_t* tokens, size_t count, float* logprobs) {
+  const Normaliser normaliser = normaliserOf(kernels, logits, vocabulary);
+  for (size_t i = 0; i < count; i++) logprobs[i] = logProbabilityOf(normaliser, logits[tokens[i]]);
+}
+
 void topLogProbabilities(const Kernels& kernels, const float* logits, size_t vocabulary, size_t count, int32_t* tokens, float* logprobs, void* workspace) {
   count = std::min(count, vocabulary);
   if (count == 0) return;

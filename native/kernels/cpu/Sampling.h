@@ -48,6 +48,8 @@ struct LogNormaliser {  // log of the sum of exp(logits), as the two numbers tha
 };
 LogNormaliser normaliserOf(const Kernels& kernels, const float* logits, size_t vocabulary);
 float logProbabilityOf(const LogNormaliser& normaliser, float logit);
+// The same of some tokens.
+void logProbabilities(const Kernels& kernels, const float* logits, size_t vocabulary, const int32_t* tokens, size_t count, float* logprobs);
 
 // The `count` most likely tokens, best first (lowest id at a tie), with their log-probabilities. count: at most the vocabulary. Logits: such that one can be chosen.
 // workspace: vocabulary entries of 8 bytes, aligned for floats; null where count is 0.

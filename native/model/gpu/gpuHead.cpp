@@ -3,6 +3,7 @@
 
 #include "../../kernels/cuda/Sampling.h"
 #include "../headRows.h"
+#include "../pooling.h"
 #include "GpuPass.h"
 
 namespace spillway {
@@ -10,7 +11,7 @@ namespace spillway {
 namespace {
 
 // The device samples for rows that need neither alternatives nor their history nor a grammar; the host takes the logits of the others.
-bool samplesThere(const Row& row) { return row.logprobs <= 0 && row.sampling.repetitionPenalty == 1 && row.grammar == nullptr; }
+bool samplesThere(const Row& row) { return row.logprobs <= 0 && row.candidates.empty() && row.sampling.repetitionPenalty == 1 && row.grammar == nullptr; }
 
 // Tokens, and log-probabilities for rows that want them, of `rows` rows of logits.
 void sample(const GpuPass& pass, const WantedLogits* wanted, size_t rows, const float* logits, HeadResult& result) {
@@ -58,6 +59,37 @@ void fetchLogits(const GpuPass& pass, const WantedLogits* wanted, size_t rows, c
   pass.host.release(hostMark);
 }
 
+// The hidden states of some of the batch's tokens behind the final norm, on the device. `places`: room for their numbers here and there.
+void gatherNormed(const GpuPass& pass, const uint32_t* places, uint32_t* placesThere, size_t rows, float* normed) {
+  const GlobalWeights& weights = pass.weights.global();
+  if (!pass.measuring()) pass.link->upload(placesThere, places, rows * sizeof(uint32_t));
+  pass.run([&](cudaStream_t stream) { cuda::gatherRows(stream, pass.activations.hidden, placesThere, rows, pass.spec.hiddenSize, normed); });
+  if (pass.spec.finalNorm) pass.norm(normed, weights.finalNorm, weights.finalNormBias, rows, normed);
+}
+
+// Embeddings, added up on the host.
+void poolHidden(const GpuPass& pass, HeadResult& result) {
+  const std::vector<uint32_t> tokens = pass.measuring() ? std::vector<uint32_t>(pass.tokens()) : listPooled(pass.batch);
+  if (tokens.empty() && result.embedded.empty()) return;
+  const size_t width = pass.spec.hiddenSize, most = std::min(headRowsAtATime(pass.spec), tokens.size());
+  const size_t mark = pass.scratch.used(), hostMark = pass.host.used();
+  uint32_t* places = pass.host.take<uint32_t>(most);
+  float* fetched = pass.host.take<float>(most * width);
+  uint32_t* placesThere = pass.scratch.take<uint32_t>(most);
+  float* normed = pass.scratch.take<float>(most * width);
+  for (size_t first = 0, rows; first < tokens.size(); first += rows) {
+    rows = std::min(most, tokens.size() - first);
+    if (!pass.measuring()) std::copy_n(&tokens[first], rows, places);
+    gatherNormed(pass, places, placesThere, rows, normed);
+    if (pass.measuring()) break;
+    pass.link->download(fetched, normed, rows * width * sizeof(float));
+    pool(pass.batch, &tokens[first], rows, fetched, width);
+  }
+  pass.scratch.release(mark);
+  pass.host.release(hostMark);
+  if (!pass.measuring()) takeEmbeddings(pass.batch, width, result);
+}
+
 }  // namespace
 
 std::unique_ptr<HeadResult> head(const GpuPass& pass) {
@@ -66,6 +98,7 @@ std::unique_ptr<HeadResult> head(const GpuPass& pass) {
   const size_t width = spec.hiddenSize;
   auto result = std::make_unique<HeadResult>();
   const std::vector<WantedLogits> wanted = pass.measuring() ? std::vector<WantedLogits>(pass.tokens()) : listWanted(pass.batch, *result, samplesThere);
+  poolHidden(pass, *result);
   if (wanted.empty()) return result;
 
   const size_t mark = pass.scratch.used(), hostMark = pass.host.used();
@@ -81,12 +114,8 @@ std::unique_ptr<HeadResult> head(const GpuPass& pass) {
   for (size_t first = 0, rows; first < wanted.size(); first += rows) {
     const bool sampledThere = first < there;
     rows = std::min(most, (sampledThere ? there : wanted.size()) - first);
-    if (!pass.measuring()) {
-      for (size_t r = 0; r < rows; r++) places[r] = wanted[first + r].token;
-      pass.link->upload(placesThere, places, rows * sizeof(uint32_t));
-    }
-    pass.run([&](cudaStream_t stream) { cuda::gatherRows(stream, pass.activations.hidden, placesThere, rows, width, last); });
-    if (spec.finalNorm) pass.norm(last, weights.finalNorm, weights.finalNormBias, rows, last);
+    for (size_t r = 0; r < rows && !pass.measuring(); r++) places[r] = wanted[first + r].token;
+    gatherNormed(pass, places, placesThere, rows, last);
     if (project) pass.multiply(weights.outputProjection, nullptr, last, rows, projected, ProductOf::Others);
     pass.multiply(pass.weights.head(), weights.headBias, project ? projected : last, rows, logits, ProductOf::Others);
     if (sampledThere || pass.measuring()) sample(pass, &wanted[first], rows, logits, *result);

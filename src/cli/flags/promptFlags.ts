@@ -9,11 +9,13 @@ export interface PromptFlags {
   readonly chat?: 'on' | 'off';
   readonly tools?: string;
   readonly templateArgs?: string;
-  readonly reasoning: Reasoning;
+  /** Only where something is generated. */
+  readonly reasoning?: Reasoning;
   readonly escapeSpecialTokens: boolean;
 }
 
-export function addPromptFlags(command: Command): void {
+/** @param generates whether there are answers that reasoning could be in */
+export function addPromptFlags(command: Command, generates = true): void {
   command.optionsGroup('Prompts:');
   command.option('--prompt-template <file|text>', 'the prompt of each row, with {{field}} where a value of the row goes; a row that lacks one is an error (default: rows have prompts)');
   command.option('--system <text>', "goes before each row's messages, unless it has a system message of its own; makes conversations of prompts (default: none)");
@@ -25,7 +27,7 @@ export function addPromptFlags(command: Command): void {
   );
   command.option('--template-args <json>', "variables for the model's chat template, e.g. {\"enable_thinking\":false}; a row's own `templateArgs` go first (default: none)");
   command.option('--tools <file|json>', "descriptions of tools for the model's chat template, as OpenAI writes them; or a row's own `tools` (default: none)");
-  command.addOption(
+  if (generates) command.addOption(
     new Option('--reasoning <what>', "of what the model's chat template marks as reasoning: keep it in the text, separate it from the answer, drop it").choices(REASONING).default('keep'),
   );
   addSwitch(command, '--escape-special-tokens', 'text such as <|im_start|> inside a row is data, not a control token');
@@ -54,5 +56,5 @@ export async function promptOptions(flags: PromptFlags, signal: AbortSignal): Pr
   if (templateArgs !== undefined && !isObject(templateArgs)) throw new UsageError('--template-args: expected a JSON object with variables of the chat template');
   const input = { ...(tools && { tools: tools as readonly unknown[] }), ...(templateArgs && { templateArgs }) };
   checkTemplateInput(input);
-  return { escapeSpecialTokens, reasoning, ...(promptTemplate !== undefined && { promptTemplate }), ...(system !== undefined && { system }), ...(chat !== undefined && { chat: chat === 'on' }), ...input };
+  return { escapeSpecialTokens, ...(reasoning && { reasoning }), ...(promptTemplate !== undefined && { promptTemplate }), ...(system !== undefined && { system }), ...(chat !== undefined && { chat: chat === 'on' }), ...input };
 }

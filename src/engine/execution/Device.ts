@@ -10,6 +10,9 @@ export interface Completion {
   readonly head?: HeadOutput;
 }
 
+/** Which hidden states behind the final norm make an embedding: the last token's, the mean of all, the first one's. */
+export type Pooling = 'last' | 'mean' | 'first';
+
 /** How a row's next tokens are chosen, as a device needs to know it. */
 export interface DeviceRow {
   readonly tokens: readonly number[];
@@ -27,6 +30,10 @@ export interface DeviceRow {
   readonly logprobs: number;
   /** What its new tokens follow. Default: any may come. */
   readonly grammar?: NativeGrammar;
+  /** Tokens whose log-probabilities are reported with each token, in this order, instead of those of the most likely ones. Default: those. */
+  readonly candidates?: readonly number[];
+  /** The row is not sampled from: it has an embedding instead. `mean` and `first` take in tokens from the first on, so that such a row shares nothing. Default: it is. */
+  readonly pooling?: Pooling;
 }
 
 /** What a task that receives from a peer brings. */

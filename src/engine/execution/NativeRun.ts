@@ -55,8 +55,8 @@ export class NativeRun {
     });
   }
 
-  openRow(row: number, sequence: DeviceRow, pages: PageTable): void {
-    const handle = nativeCall(() => this.runtime.createRow({ ...sequence, tokens: Int32Array.from(sequence.tokens) }));
+  openRow(row: number, { tokens, candidates, ...sequence }: DeviceRow, pages: PageTable): void {
+    const handle = nativeCall(() => this.runtime.createRow({ ...sequence, tokens: Int32Array.from(tokens), ...(candidates && { candidates: Int32Array.from(candidates) }) }));
     this.rows.set(row, { id: row, handle, pages, batches: 0, closed: false });
   }
 

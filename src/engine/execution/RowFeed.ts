@@ -48,6 +48,14 @@ export class RowFeed<Result> {
     return this.waiting;
   }
 
+  /** Rows that go on behind one that was taken: they wait as well, however many do. */
+  add(rows: readonly RunRow<Result>[]): void {
+    for (const row of rows) {
+      this.waiting.push(row);
+      this.waitingTokens += row.sequence.tokens.length;
+    }
+  }
+
   /** Takes one of them. */
   take(row: RunRow<Result>): void {
     this.waiting.splice(this.waiting.indexOf(row), 1);

@@ -13,8 +13,9 @@ import { PageNumbers } from '../memory/PageNumbers.js';
 import type { RowPages } from '../memory/RowPages.js';
 import { withPrefixes, type RowBegin } from '../schedules/withPrefixes.js';
 import type { DeviceRow } from './Device.js';
+import { GREEDY } from './greedy.js';
 import type { RowFeed } from './RowFeed.js';
-import type { RunRow } from './RunRow.js';
+import { Continuation, type RunRow } from './RunRow.js';
 import { SquareRun, type HeldRow, type RunOfSquares, type SquareRunSetup } from './SquareRun.js';
 import type { HeadOutput } from './Task.js';
 import { lengthsOf, WaitingRows, type WaitingRow } from './WaitingRows.js';
@@ -68,9 +69,14 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
     this.shares = !this.boundary;
     this.waiting = new WaitingRows(setup.feed, this.pages);
     setup.feed.onRow = (row) => {
-      if (row && !this.closed) this.waiting.arrived(row, this.shares, this.device.promptKind?.(row.sequence.tokens.length));
+      if (row && !this.closed) this.arrived(row);
       this.askPump();
     };
+  }
+
+  private arrived(row: RunRow<Result>): void {
+    const { tokens, promptTokens = tokens.length } = row.sequence;
+    this.waiting.arrived(row, this.shares, this.device.promptKind?.(promptTokens));
   }
 
   /** Called for every square that has passed all stages: returns its credit, and the results of rows that ended with it. */
@@ -206,9 +212,10 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
       if (left) live.uses--;
       if (left && !live.row && this.checker.missing(row) === 0) this.forget(row, live);
       if (head && live.row && !live.ended) {
-        const result = live.row.accept(head, row);
-        if (result !== undefined) {
-          results.push(result);
+        const end = live.row.accept(head, row, live.begin?.firstPosition ?? 0);
+        if (end !== undefined) {
+          if (end instanceof Continuation) this.goOn(end.rows);
+          else results.push(end);
           live.ended = true;
           this.ended.add(row);
           if (this.checker.missing(row) === 0) this.forget(row, live);
@@ -218,6 +225,13 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
     }
     this.askPump();
     return results;
+  }
+
+  /** Before the row itself gives back what it has computed: its pages are kept for those that go on behind it. */
+  private goOn(rows: readonly RunRow<Result>[]): void {
+    if (this.closed) return;
+    this.setup.feed.add(rows);
+    for (const row of rows) this.arrived(row);
   }
 
   /** No square of a sweep is left, and the next sweep is planned without the rows that ended: what they hold is free once nothing under way uses it. */
@@ -286,9 +300,9 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
     const pages = path && admission.admitPrefix(this.nextRow, lengthsOf(row), path);
     if (!pages) return undefined;
     if (pages === 'coming') return 'later';
-    const { tokens } = row.sequence;
+    const { tokens, promptTokens = tokens.length } = row.sequence;
     const given = tokens.slice(0, pages.lengths.positions);
-    return this.open(undefined, pages, { ...GREEDY, tokens: given, promptTokens: tokens.length, capacityTokens: given.length });
+    return this.open(undefined, pages, { ...GREEDY, tokens: given, promptTokens, capacityTokens: given.length });
   }
 
   private openRow(waiting: WaitingRow<Result>, admission: Admission): AdmittedRow | undefined {
@@ -315,10 +329,7 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
       const sharing = this.numbers.sharedBy(pages);
       this.boundary.post({ kind: 'open', row, sequence, newTokens, ...(!waiting && { prefix: true }), ...(sharing && { sharing }) });
     }
-    recorder.admitted(judged, sequence.tokens.length - sharedTokens);
+    recorder.admitted(judged, sequence.tokens.length - sharedTokens, waiting?.countedTokens);
     return { row, promptTokens: promptTokens - sharedTokens, newTokens };
   }
 }
-
-/** How the tokens of a prefix are chosen: not at all. */
-const GREEDY = { temperature: 0, topP: 1, topK: 0, minP: 0, repetitionPenalty: 1, seed: 0, logprobs: -1 };

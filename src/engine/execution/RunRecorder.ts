@@ -108,10 +108,12 @@ export class RunRecorder {
   /**
    * A row was admitted, or a beginning of rows to come; its memory has been taken.
    * @param row as it will be judged @param tokens of its prompt that will be computed
+   * @param counted tokens, from the first, of a row that it goes on behind
    */
-  admitted(row: JudgedRow, tokens: number): void {
+  admitted(row: JudgedRow, tokens: number, counted = 0): void {
     const { prefix = false, shared = [], promptTokens } = row;
     if (prefix) this.prefixTokens += tokens;
+    else if (counted > 0) this.promptTokens += promptTokens - counted;
     else {
       const taken = shared.at(-1)?.end ?? 0;
       const made = Math.min(taken, this.prefixTokens);

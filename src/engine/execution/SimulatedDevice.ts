@@ -206,7 +206,8 @@ export class SimulatedDevice implements Device {
       if (head === 'score') scored.set(row, new Float32Array(tokens).fill(-1));
       if (head === 'sample') {
         const token = this.options.sample?.(sequence, position) ?? position % 1000;
-        const top = Array.from({ length: Math.max(0, sequence.logprobs) }, (_, rank) => ({ token: token + rank, logprob: -1 - rank }));
+        const alternatives = sequence.candidates ?? Array.from({ length: Math.max(0, sequence.logprobs) }, (_, rank) => token + rank);
+        const top = alternatives.map((alternative, rank) => ({ token: alternative, logprob: -1 - rank }));
         sampled.set(row, { token, logprob: sequence.logprobs >= 0 ? -1 : NaN, top });
       }
     }

@@ -66,6 +66,8 @@ export interface SampledToken {
   /** NaN where the row asked for none. */
   readonly logprob: number;
   readonly top: readonly { readonly token: number; readonly logprob: number }[];
+  /** [hiddenSize], of a row that is embedded: there is no token then. */
+  readonly embedding?: Float32Array;
 }
 
 /** Words for a task in messages. */

@@ -29,8 +29,8 @@ export class WaitingRows<Result> {
 
   /** A row has come. @param kind of its prompt, as devices tell them apart */
   arrived(row: RunRow<Result>, shares: boolean, kind: string | undefined): void {
-    // A row that is scored is computed in full: it stands in the order, and shares nothing.
-    const prompt = row.newTokens > 0 ? row.sequence.tokens : [];
+    const { sequence: { tokens }, newTokens, sharedTokens = newTokens > 0 ? tokens.length : 0 } = row;
+    const prompt = sharedTokens < tokens.length ? tokens.slice(0, sharedTokens) : tokens;
     const path = shares ? this.pages.expect(lengthsOf(row), prompt, kind) : undefined;
     const waiting = { row, path, since: this.admitted };
     this.rows.set(row, waiting);

@@ -9,6 +9,8 @@ import type { HeadOutput, SampledToken } from './Task.js';
  */
 export function headOutput(result: NativeHeadResult, rowOf: (handle: number) => RowId, firstLayer: number): HeadOutput {
   const sampled = new Map<RowId, SampledToken>();
+  const embedded = new Map([...result.embedded].map((index, nth) => [index, nth]));
+  const width = embedded.size > 0 ? result.embeddings.length / embedded.size : 0;
   let [nextTop, nextFailure] = [0, 0];
   result.rows.forEach((handle, i) => {
     const count = result.topCounts[i] ?? 0;
@@ -18,10 +20,15 @@ export function headOutput(result: NativeHeadResult, rowOf: (handle: number) => 
     }));
     nextTop += count;
     const token = result.tokens[i] ?? 0;
+    const nth = embedded.get(i);
     const notFinite = token < -1 ? { layer: firstLayer - 2 - token } : {};
     const place = GRAMMAR_PLACES[result.places[i] ?? 0];
-    const grammar = result.places.length > 0 && place !== undefined ? { place, ...(place === 'failed' && { failure: result.failures[nextFailure++] ?? '' }) } : {};
-    sampled.set(rowOf(handle), { token: Math.max(token, 0), logprob: result.logprobs[i] ?? NaN, top, ...(token < 0 && { notFinite }), ...grammar });
+    sampled.set(rowOf(handle), {
+      token: Math.max(token, 0), logprob: result.logprobs[i] ?? NaN, top,
+      ...(token < 0 && { notFinite }),
+      ...(result.places.length > 0 && place !== undefined && { place, ...(place === 'failed' && { failure: result.failures[nextFailure++] ?? '' }) }),
+      ...(nth !== undefined && { embedding: result.embeddings.slice(nth * width, (nth + 1) * width) }),
+    });
   });
   const scored = new Map<RowId, Float32Array>();
   let nextScore = 0;

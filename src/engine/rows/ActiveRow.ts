@@ -33,10 +33,12 @@ export interface TextRules {
 }
 
 /** A result, and its place in the order of input. */
-export interface OrderedResult {
+export interface Ordered<Result> {
   readonly sequence: number;
-  readonly result: RowResult;
+  readonly result: Result;
 }
+
+export type OrderedResult = Ordered<RowResult>;
 
 /** Who counts tokens and rows. */
 export interface RowCounter {

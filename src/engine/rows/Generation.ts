@@ -6,7 +6,8 @@ import type { Run, StageContext } from '../execution/Run.js';
 import type { IssuedSquare } from '../execution/IssuedSquare.js';
 import type { Schedule } from '../schedules/Schedule.js';
 import type { Peers } from '../stages/Boundary.js';
-import type { OrderedResult } from './ActiveRow.js';
+import type { AnswerOptions } from '../../Results.js';
+import type { Ordered } from './ActiveRow.js';
 import type { RowLookAhead } from './rowLookAhead.js';
 
 /** Options of one run: those of its rows, and how the run is composed. */
@@ -36,14 +37,20 @@ export type ValueOf<Options> = Options extends { readonly schema: infer Schema e
 /** Options of a run that follows the engine of the layers before. */
 export type FollowOptions = Pick<RunOptions, 'pipeline' | 'window' | 'signal' | 'onProgress' | 'onStats' | 'onTrace'>;
 
-/** Everything that generating for one stream of rows takes, ready to be composed: nothing happens before `run`'s squares are subscribed to. */
-export interface Generation {
-  readonly run: Run<OrderedResult>;
-  readonly options: RunOptions;
+/** How a run of rows that generate nothing is composed. */
+export type Composition = Pick<RunOptions, 'schedule' | 'pipeline' | 'window' | 'sharePrefixes' | 'lookAhead' | 'peers'>;
+
+/** The options of such a run: those of its rows, and how it is composed. */
+export type AnswerRunOptions<Options extends AnswerOptions> = Options & Composition;
+
+/** Everything that answering one stream of rows takes, ready to be composed: nothing happens before `run`'s squares are subscribed to. */
+export interface Generation<Result = RowResult> {
+  readonly run: Run<Ordered<Result>>;
+  readonly options: Pick<RunOptions, 'order' | 'pipeline'>;
   /** Of rows that the run does not compute: they were refused, or are equal to others. */
-  readonly answered$: Observable<OrderedResult>;
+  readonly answered$: Observable<Ordered<Result>>;
   /** To be called with every result that the consumer has taken: until then it counts as in flight, with what it carries. */
-  readonly delivered: (result: RowResult) => void;
+  readonly delivered: (result: Result) => void;
 }
 
 /** What can start generations: an engine. */

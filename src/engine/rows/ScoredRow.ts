@@ -1,5 +1,6 @@
 import { RowError } from '../../errors/RowError.js';
 import type { DeviceRow } from '../execution/Device.js';
+import { GREEDY } from '../execution/greedy.js';
 import type { RunRow } from '../execution/RunRow.js';
 import type { HeadOutput } from '../execution/Task.js';
 import type { RowId } from '../schedules/Square.js';
@@ -32,7 +33,7 @@ export class ScoredRow implements RunRow<WindowScore> {
     private readonly firstToken: number,
     private readonly promptTokens = 1,
   ) {
-    this.sequence = { tokens, capacityTokens: tokens.length, promptTokens, temperature: 0, topP: 1, topK: 0, minP: 0, repetitionPenalty: 1, seed: 0, logprobs: -1 };
+    this.sequence = { tokens, capacityTokens: tokens.length, promptTokens, ...GREEDY };
   }
 
   accept(head: HeadOutput, row: RowId): WindowScore | undefined {
@@ -52,4 +53,9 @@ export class ScoredRow implements RunRow<WindowScore> {
     if (Number.isNaN(logprob)) return new RowError('numeric', notFinite(position - 1));
     return new RowError('numeric', `the model gives the token at position ${position} no probability at all: the perplexity is infinite`);
   }
+}
+
+/** The windows of a text, one after another; a last one of which nothing would be scored is left out. */
+export async function* scoredWindows(tokens: readonly number[], window: number, promptTokens: number): AsyncGenerator<ScoredRow, void, undefined> {
+  for (let first = 0; first + promptTokens < tokens.length; first += window) yield new ScoredRow(tokens.slice(first, first + window), first, promptTokens);
 }

@@ -40,7 +40,8 @@ const FOLLOW_CHECKS: Readonly<Record<keyof FollowOptions, Check>> = {
 
 const LOOK_AHEAD_CHECKS: Readonly<Record<keyof RowLookAhead, Check>> = { rows: whole(ROWS_AHEAD.least, ROWS_AHEAD.most), bytes: size };
 
-const RUN_CHECKS: Readonly<Record<keyof RunOptions, Check>> = {
+/** Of each option of a run. */
+export const RUN_CHECKS: Readonly<Record<keyof RunOptions, Check>> = {
   ...SAMPLING_CHECKS,
   ...FOLLOW_CHECKS,
   ignoreEos: checkBoolean,

@@ -4,13 +4,11 @@ import type { Tokenizer } from '../../model/Tokenizer.js';
 import type { GenerateOptions, RowInput } from '../../Row.js';
 import { duplicateId } from '../../rows/duplicateId.js';
 import { failedResult } from '../../rows/failedResult.js';
-import { Turns } from '../../rows/Turns.js';
-import { readableRow } from '../../rows/readableRow.js';
 import type { AnswerFormat, ReadAnswer } from '../grammar/AnswerFormat.js';
 import type { HeldFormat } from '../grammar/formatText.js';
 import type { RunRecorder } from '../execution/RunRecorder.js';
+import { acceptedRows } from './acceptedRows.js';
 import { ActiveRow } from './ActiveRow.js';
-import { IdSet } from '../../collections/IdSet.js';
 import type { InFlight } from './InFlight.js';
 import { heldFormat, prepareRow } from './prepareRow.js';
 import type { RowLimits } from './promptTokens.js';
@@ -37,29 +35,17 @@ export interface IntakeSetup {
 
 /**
  * Turns rows of input into rows of a run, one at a time as they are pulled: checks, numbers and encodes them. A bad row goes to `answers` as a
- * finished result, and so does one that is equal to another of this run, or of an earlier one; the others are unaffected. That its id is an earlier row's is said of a row that has no other fault, and ids that nobody gave are compared
- * with none: a bad line must not cost a good row its result. Waits while too many rows are in flight.
+ * finished result, and so does one that is equal to another of this run, or of an earlier one; the others are unaffected. That its id is an earlier row's is said of a row that has no other fault.
  */
 export async function* intake(rows: AsyncIterable<RowInput> | Iterable<RowInput>, setup: IntakeSetup): AsyncGenerator<ActiveRow, void, undefined> {
   const { options, tokenizer, limits, inFlight, recorder, answers } = setup;
-  const ids = new IdSet();
   const rules = { ignoreEos: options.ignoreEos ?? false, logprobs: options.logprobs, reasoning: options.reasoning, timeout: options.rowTimeout };
-  const turns = new Turns();
   // What is wrong with the format of all rows is found before one of them is read.
   const runs = heldFormat({}, options);
   if (runs) await setup.answerFormat(runs);
-  /** Of the rows, and of their results. */
-  let [number, sequence] = [0, 0];
-  for await (const given of rows) {
-    // While no row is computed nobody else looks whether a callback has thrown.
-    if (recorder.failure) throw recorder.failure.error;
-    const input = readableRow(given);
-    await inFlight.enter(input.carry);
-    if (turns.due) await turns.give();
-    const index = input.index ?? number;
-    number++;
-    const identity = { id: input.id ?? index + 1, index, ...(input.carry && { carry: input.carry }) };
-    const duplicate = input.duplicate ?? (input.id !== undefined && !ids.add(input.id));
+  /** Of the results. */
+  let sequence = 0;
+  for await (const { input, identity, duplicate } of acceptedRows(rows, setup)) {
     try {
       if ('error' in input) throw new RowError(input.error.code, input.error.message);
       const prepared = recorder.timed(() => prepareRow(input, options, tokenizer, limits));

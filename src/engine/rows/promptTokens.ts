@@ -19,7 +19,7 @@ export interface RowLimits {
 }
 
 /** The tokens of a row's prompt, whichever way it is given. @throws RowError */
-export function promptTokens(row: Row, options: Pick<GenerateOptions, keyof PromptOptions | 'responseFormat'>, tokenizer: Tokenizer, limits: RowLimits): readonly number[] {
+export function promptTokens(row: Row, options: Pick<GenerateOptions, keyof PromptOptions | 'responseFormat' | 'schemaInPrompt'>, tokenizer: Tokenizer, limits: RowLimits): readonly number[] {
   const parseSpecial = options.escapeSpecialTokens !== true;
   const prompt = promptOf(row, options, tokenizer);
   if ('tokens' in prompt) return checkedTokens(prompt.tokens, limits.vocabularySize);
@@ -38,7 +38,7 @@ export function promptTokens(row: Row, options: Pick<GenerateOptions, keyof Prom
 
 type Prompt = { readonly text: string } | { readonly messages: readonly ChatMessage[] } | { readonly tokens: unknown };
 
-function promptOf(row: Row, options: Pick<GenerateOptions, keyof PromptOptions | 'responseFormat'>, tokenizer: Tokenizer): Prompt {
+function promptOf(row: Row, options: Pick<GenerateOptions, keyof PromptOptions | 'responseFormat' | 'schemaInPrompt'>, tokenizer: Tokenizer): Prompt {
   const { promptTemplate, system } = options;
   const field = promptTemplate === undefined ? promptField(row) : 'prompt';
   if (field === 'tokens') return { tokens: row.tokens };
@@ -67,7 +67,7 @@ function withFormat(messages: readonly ChatMessage[], told: string | undefined):
   return messages.with(at, { ...instructions, content: [instructions.content, told].filter((text) => text !== null && text !== '').join('\n\n') });
 }
 
-function toldFormat(row: Row, options: PromptOptions & Pick<GenerateOptions, 'responseFormat'>): string | undefined {
+function toldFormat(row: Row, options: Pick<GenerateOptions, 'responseFormat' | 'schemaInPrompt'>): string | undefined {
   const given: unknown = row.responseFormat ?? options.responseFormat;
   return given === undefined || given === null ? undefined : readable(() => formatInWords(responseFormatOf(given)));
 }

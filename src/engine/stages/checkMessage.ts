@@ -7,6 +7,7 @@ import type { StageMessage } from './StageMessage.js';
 type Fields = Readonly<Record<string, unknown>>;
 
 const HEADS: readonly unknown[] = ['none', 'sample', 'score'];
+const POOLINGS: readonly unknown[] = ['last', 'mean', 'first'];
 
 /** What each kind has to have; what goes beyond it is left alone. Whether it fits this engine and this run is for others to say. */
 const KINDS: Readonly<Record<StageMessage['kind'], (message: Fields) => void>> = {
@@ -28,10 +29,12 @@ const KINDS: Readonly<Record<StageMessage['kind'], (message: Fields) => void>> =
     truth('open.prefix', prefix);
     if (prefix === true && newTokens !== 0) throw wrong('open.newTokens', newTokens, '0 for a prefix');
     if (sharing !== undefined) checkSharing(object('open.sharing', sharing));
-    const { tokens, promptTokens, logprobs, ...rest } = wholes('open.sequence', sequence, 'capacityTokens', 'topK', 'seed');
+    const { tokens, promptTokens, logprobs, candidates, pooling, ...rest } = wholes('open.sequence', sequence, 'capacityTokens', 'topK', 'seed');
     allWhole('open.sequence.tokens', tokens);
     if (promptTokens !== undefined) whole('open.sequence.promptTokens', promptTokens);
     whole('open.sequence.logprobs', logprobs, -1);
+    if (candidates !== undefined) allWhole('open.sequence.candidates', candidates);
+    if (pooling !== undefined && !POOLINGS.includes(pooling)) throw wrong('open.sequence.pooling', pooling, 'last, mean or first');
     for (const name of ['temperature', 'topP', 'minP', 'repetitionPenalty']) number(`open.sequence.${name}`, rest[name]);
   },
   sweep({ batches, interleaved }) {
@@ -54,8 +57,9 @@ const KINDS: Readonly<Record<StageMessage['kind'], (message: Fields) => void>> =
     const { sampled, scored } = object('head.output', output);
     for (const [row, each] of entries('head.output.sampled', sampled)) {
       whole('head.output.sampled', row);
-      const { logprob, top } = wholes('head.output.sampled', each, 'token');
+      const { logprob, top, embedding } = wholes('head.output.sampled', each, 'token');
       number('head.output.sampled.logprob', logprob);
+      if (embedding !== undefined && !types.isFloat32Array(embedding)) throw wrong('head.output.sampled.embedding', embedding, 'a Float32Array');
       for (const other of list('head.output.sampled.top', top)) number('head.output.sampled.top.logprob', wholes('head.output.sampled.top', other, 'token')['logprob']);
     }
     for (const [row, scores] of entries('head.output.scored', scored)) {

@@ -1,4 +1,6 @@
-import type { RowInput, RowResult } from '../../Row.js';
+import type { AnyResult } from '../../Results.js';
+import type { RowInput } from '../../Row.js';
+import type { JobTaskName } from '../jobTask.js';
 import type { Table } from './Table.js';
 
 /** Where a format reads. */
@@ -32,11 +34,13 @@ export interface ReadOptions {
 
 /** A result with what its row of the input had beside the prompt. */
 export interface FinishedRow {
-  readonly result: RowResult;
+  readonly result: AnyResult;
   readonly carry: Readonly<Record<string, unknown>> | undefined;
 }
 
 export interface WriteOptions {
+  /** What was done with the rows. Default `generate`. */
+  readonly task?: JobTaskName;
   /** What the input's rows have in common: asked once the first result, or the end, is there. */
   readonly table: () => Table | undefined;
   /** Names of result columns that differ from ours. */

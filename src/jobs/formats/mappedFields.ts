@@ -1,5 +1,5 @@
 import { isObject } from '../../arguments/isObject.js';
-import { PROMPTS } from '../../rows/rowFields.js';
+import { PROMPTS, TEXT_LISTS } from '../../rows/rowFields.js';
 import { ROW_FIELDS } from '../parseRow.js';
 
 type Columns = Readonly<Record<string, string>>;
@@ -19,7 +19,7 @@ export function columnOf(field: string, columns: Columns): string | undefined {
 export function mappedFields(value: unknown, columns: Columns): unknown {
   if (!isObject(value)) return value;
   const entries = new Map(Object.entries(value).filter(([name]) => !ROW_FIELDS.has(name)));
-  for (const field of ROW_FIELDS) {
+  for (const field of [...ROW_FIELDS, ...TEXT_LISTS]) {
     const column = columnOf(field, columns);
     if (column !== undefined && Object.hasOwn(value, column)) entries.set(field, value[column]);
   }

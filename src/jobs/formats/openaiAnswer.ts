@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { membersOf } from '../../arguments/membersOf.js';
-import type { RowFailure, RowResult } from '../../Row.js';
+import type { AnyResult } from '../../Results.js';
+import type { RowFailure } from '../../Row.js';
 import type { FinishedRow } from './RowFormat.js';
 
 /** Errors that are none of the request's. */
@@ -23,7 +24,7 @@ function errorOf({ code, message }: RowFailure): readonly [status: number, body:
   return [OURS.has(code) ? 500 : 400, { error: { message, type: OURS.has(code) ? 'server_error' : 'invalid_request_error', param: null, code } }];
 }
 
-function bodyOf(carry: FinishedRow['carry'], choices: readonly RowResult[], name: string): object {
+function bodyOf(carry: FinishedRow['carry'], choices: readonly AnyResult[], name: string): object {
   const { url, body } = membersOf(carry);
   const { model } = membersOf(body);
   const text = url === '/v1/completions';

@@ -1,14 +1,14 @@
 import { found } from '../../arguments/found.js';
 import { JobFileError } from '../../errors/JobFileError.js';
 import type { RowInput } from '../../Row.js';
-import { PROMPTS } from '../../rows/rowFields.js';
+import { PROMPTS, TEXT_LISTS } from '../../rows/rowFields.js';
 import { parseRow, ROW_FIELDS } from '../parseRow.js';
 import { columnOf } from './mappedFields.js';
 
 type Columns = Readonly<Record<string, string>>;
 
 const WORDS: ReadonlySet<string> = new Set(['id', 'prompt']);
-const LISTS: ReadonlySet<string> = new Set(['messages', 'tokens', 'stop', 'tools', 'templateArgs', 'responseFormat', 'response_format']);
+const LISTS: ReadonlySet<string> = new Set(['messages', 'tokens', 'stop', 'tools', 'templateArgs', 'responseFormat', 'response_format', ...TEXT_LISTS]);
 
 /**
  * Which columns of a table hold fields of a row.
@@ -19,7 +19,7 @@ export function fieldsOfTable(name: string, header: readonly string[], columns: 
   if (twice !== undefined) throw new JobFileError(name, `found two columns ${found(twice)}, expected each name once`);
   const missing = Object.values(columns).find((column) => !header.includes(column));
   if (missing !== undefined) throw new JobFileError(name, `found no column ${found(missing)}, which \`columns\` names, expected one of ${listed(header)}`);
-  return [...ROW_FIELDS].flatMap((field) => {
+  return [...ROW_FIELDS, ...TEXT_LISTS].flatMap((field) => {
     const column = columnOf(field, columns);
     return column !== undefined && header.includes(column) ? [[field, column] as const] : [];
   });

@@ -1,7 +1,7 @@
 import { readdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { ModelFileError } from '../../errors/ModelFileError.js';
-import type { ModelHeader, TensorInfo, TokenizerSource } from '../ModelSource.js';
+import type { ModelHeader, ModelSource, TensorInfo, TokenizerSource } from '../ModelSource.js';
 import { orModelFileError } from '../files/ModelFile.js';
 import { listMissing } from '../files/listMissing.js';
 import { HEADER_LIMITS } from '../files/limits.js';
@@ -17,6 +17,7 @@ export interface GgufModel {
   readonly header: Extract<ModelHeader, { format: 'gguf' }>;
   readonly files: readonly string[];
   readonly tokenizer: TokenizerSource;
+  readonly pooling?: ModelSource['pooling'];
 }
 
 /**
@@ -66,7 +67,18 @@ async function toModel(path: string, files: readonly GgufFile[]): Promise<GgufMo
   }
   const paths = files.map((file) => file.path);
   const vectors = await readAuxiliaryVectors(tensors, paths);
-  return { header: { format: 'gguf', path, metadata, tensors, vectors }, files: paths, tokenizer: tokenizerOf(metadata) };
+  const pooling = poolingOf(metadata);
+  return { header: { format: 'gguf', path, metadata, tensors, vectors }, files: paths, tokenizer: tokenizerOf(metadata), ...(pooling && { pooling }) };
+}
+
+/** By llama.cpp's numbers. */
+const POOLINGS = [undefined, 'mean', 'cls', 'last'] as const;
+
+/** What the metadata says of embeddings. */
+function poolingOf(metadata: ReadonlyMap<string, unknown>): ModelSource['pooling'] {
+  const type = metadata.get(`${String(metadata.get('general.architecture'))}.pooling_type`);
+  if (type === undefined || type === 0) return undefined;
+  return (typeof type === 'number' ? POOLINGS[type] : undefined) ?? { unknown: `pooling_type ${describeMetadata(type)}` };
 }
 
 function tokenizerOf(metadata: ReadonlyMap<string, unknown>): TokenizerSource {

@@ -1,7 +1,7 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ModelFileError } from '../../errors/ModelFileError.js';
-import type { ModelHeader, TokenizerSource } from '../ModelSource.js';
+import type { ModelHeader, ModelSource, TokenizerSource } from '../ModelSource.js';
 import { HEADER_LIMITS } from '../files/limits.js';
 import { orModelFileError } from '../files/ModelFile.js';
 import { printable } from '../files/printable.js';
@@ -9,6 +9,7 @@ import { readJsonObject } from '../files/readJson.js';
 import { readSafetensorsFile } from './readSafetensorsFile.js';
 import { readShards } from './readShards.js';
 import type { Shards } from './readShards.js';
+import { readPooling } from './readPooling.js';
 import { readTokenizerFiles } from './readTokenizerFiles.js';
 
 /** What the headers of a folder of safetensors say. */
@@ -16,6 +17,7 @@ export interface SafetensorsModel {
   readonly header: Extract<ModelHeader, { format: 'safetensors' }>;
   readonly files: readonly string[];
   readonly tokenizer: TokenizerSource;
+  readonly pooling?: ModelSource['pooling'];
 }
 
 const SINGLE = 'model.safetensors';
@@ -32,7 +34,8 @@ export async function readSafetensorsModel(folder: string): Promise<SafetensorsM
   const config = await readJsonObject(join(folder, 'config.json'), HEADER_LIMITS.configJsonBytes);
   const { files, tensors } = await readWeights(folder, present);
   const tokenizer = await readTokenizerFiles(folder, present, config);
-  return { header: { format: 'safetensors', path: folder, config, tensors }, files, tokenizer };
+  const pooling = await readPooling(folder, present);
+  return { header: { format: 'safetensors', path: folder, config, tensors }, files, tokenizer, ...(pooling && { pooling }) };
 }
 
 async function readWeights(folder: string, present: ReadonlySet<string>): Promise<Shards> {

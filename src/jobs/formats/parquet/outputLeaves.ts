@@ -57,12 +57,17 @@ export function outputLeaves(first: readonly FinishedRow[], options: WriteOption
 
 /** About how many bytes a row takes until it is written. */
 export function bytesOfRow({ result, carry = {} }: FinishedRow): number {
-  let bytes = 64 + 2 * result.text.length + 16 * result.tokens.length;
+  let bytes = 64 + 2 * (result.text?.length ?? 0) + 16 * (result.tokens?.length ?? 0) + answerBytes(result);
   const cells = cellsOf(carry);
   const add = (value: unknown): void => void (bytes += value instanceof Uint8Array ? 64 + value.length : typeof value === 'string' ? 2 * value.length : 16);
   for (let leaf = 0; cells !== undefined && cells.batch.forEach(cells.row, leaf, add) > 0; leaf += 1);
   for (const value of Object.values(carry)) add(typeof value === 'object' ? cell(value) : value);
   return bytes;
+}
+
+/** Of what is no text. */
+function answerBytes({ probabilities, scores, embedding }: FinishedRow['result']): number {
+  return 40 * (Object.keys(probabilities ?? {}).length + (scores?.length ?? 0)) + (typeof embedding === 'string' ? 2 : 24) * (embedding?.length ?? 0);
 }
 
 function elementOf({ path }: OutputLeaf): SchemaElement {

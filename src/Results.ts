@@ -1,0 +1,85 @@
+import type { GenerateOptions, PromptOptions, RowFailure, RowResult } from './Row.js';
+
+/** Options of the calls that generate nothing: how prompts are made, and how the run is told of. */
+export interface AnswerOptions extends PromptOptions, Pick<GenerateOptions, 'order' | 'rowTimeout' | 'signal' | 'onProgress' | 'onStats' | 'onTrace'> {}
+
+/** Options of one `classify` call. */
+export interface ClassifyOptions extends AnswerOptions {
+  /** 1 to 1024 texts, none of them empty, no two alike; a row may have `labels` of its own. Default: every row has. */
+  readonly labels?: readonly string[];
+  /** The end token counts as the last of each label: `Yes` is then not the beginning of `Yes, but`. Default false. */
+  readonly labelEnd?: boolean;
+  /**
+   * What labels are likely to be whatever a row says: probabilities are divided by it, and normalised again. Numbers above 0, one a label of `labels`; or a text that says nothing, such as `N/A`, as
+   * the prompt of a row (in a `promptTemplate`: as each of its fields), under which the labels' own probabilities are the prior: contextual calibration, Zhao et al. 2021, arXiv:2102.09690.
+   * Only for rows without labels of their own. Default: none.
+   */
+  readonly labelPrior?: readonly number[] | string;
+}
+
+/** Options of one `score` call. */
+export interface ScoreOptions extends AnswerOptions {
+  /** 1 to 1024 texts, none of them empty, or token ids, used as they are; a row may have `completions` of its own. Default: every row has. */
+  readonly completions?: readonly (string | readonly number[])[];
+  /** The end token counts as the last of each completion. Default false. */
+  readonly completionEnd?: boolean;
+  /** Report each token's log-probability, too. Default false. */
+  readonly tokenLogprobs?: boolean;
+}
+
+export const POOLINGS = ['auto', 'last', 'mean', 'cls'] as const;
+export const EMBEDDING_ENCODINGS = ['float', 'base64'] as const;
+
+/** Options of one `embed` call. */
+export interface EmbedOptions extends AnswerOptions {
+  /**
+   * Which hidden states behind the model's final norm make the embedding: the last token's, the mean of all, the first one's (`cls`); `auto`, the default: what the model's files say
+   * (`1_Pooling/config.json`, GGUF's `pooling_type`), else the last.
+   */
+  readonly pooling?: (typeof POOLINGS)[number];
+  /** Only the first ones, for models that were trained for it (Matryoshka). Default: all. */
+  readonly dimensions?: number;
+  /** To a length of 1, behind the cut to `dimensions`. Default true. */
+  readonly normalize?: boolean;
+  /** Numbers; or float32, little-endian, in base64. Default `float`. */
+  readonly encoding?: (typeof EMBEDDING_ENCODINGS)[number];
+}
+
+/** What each result says, whatever was asked. Of a row that is an error there is no more. */
+export interface ResultBase extends Pick<RowResult, 'id' | 'index' | 'row'> {
+  /** `completionTokens`: those of all labels or completions; 0 of an embedding. */
+  readonly usage: RowResult['usage'];
+  readonly error?: RowFailure;
+}
+
+/** The result of `classify` for one row. */
+export interface ClassifyResult extends ResultBase {
+  /** The most likely one; of equal ones the first. */
+  readonly label?: string;
+  readonly probability?: number;
+  /** Of each label, in their order: exp of the sum of its tokens' log-probabilities behind the prompt, normalised over the labels. */
+  readonly probabilities?: Readonly<Record<string, number>>;
+}
+
+export interface CompletionScore {
+  /** Sum of its tokens' log-probabilities, natural, each behind the prompt and the tokens before it. */
+  readonly logprob: number;
+  /** How many tokens it has. */
+  readonly tokens: number;
+  readonly tokenLogprobs?: readonly { readonly token: number; readonly logprob: number }[];
+}
+
+/** The result of `score` for one row. */
+export interface ScoreResult extends ResultBase {
+  /** In the order of the completions. */
+  readonly scores?: readonly CompletionScore[];
+}
+
+/** The result of `embed` for one row. */
+export interface EmbedResult extends ResultBase {
+  readonly embedding?: readonly number[] | string;
+}
+
+/** Whatever a job writes: what results of all kinds have in common, and what some have. */
+export interface AnyResult
+  extends ResultBase, Partial<Omit<RowResult, keyof ResultBase>>, Omit<ClassifyResult, keyof ResultBase>, Omit<ScoreResult, keyof ResultBase>, Omit<EmbedResult, keyof ResultBase> {}

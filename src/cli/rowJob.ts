@@ -1,0 +1,211 @@
+import { existsSync } from 'node:fs';
+import type { CommandContext } from './CommandContext.js';
+import { EXIT, withFlags } from './exitCodes.js';
+import { requireFlags } from './flags/commandFlags.js';
+import { engineOptions } from './flags/modelFlags.js';
+import { planOptions } from './flags/planFlags.js';
+import { promptFiles, promptOptions } from './flags/promptFlags.js';
+import type { RowJobFlags } from './flags/rowJobFlags.js';
+import { comesOnce, jobFormatsOf, queryOf, readOptions, tableOptions } from './flags/tableFlags.js';
+import { expectedRows } from './expectedRows.js';
+import { describeEnginePlan, describeRest, describeRun, rowProgress } from './generateReport.js';
+import {
+  checkedOptions, checkJobFiles, Engine, foreseenIdentity, identifyModel, InterruptedError, isModelName, Job, readModel, readRows, readSql, ReuseFile, serialPipeline,
+  type EngineOptions, type GenerateOptions, type JobFormats, type JobOptions, type JobSummary, type PromptOptions, type RowGenerator, type RowLookAhead, type RunOptions, type RunStats, type Tokenizer,
+} from './library.js';
+import { pulledModel, showIdentifying, showOpening, showProfiling } from './openModel.js';
+import { ProgressMeter } from './ProgressMeter.js';
+import { RunWatch } from './RunWatch.js';
+import { checkCommandPaths, writeStats } from './reportFiles.js';
+import { checkStandardInput } from './standardInput.js';
+import { checkStandardOutput } from './standardOutput.js';
+import { TraceFile } from './TraceFile.js';
+
+/** What a command does with rows. */
+export interface RowTask {
+  /** What rows are planned for: how long prompts and answers are. */
+  readonly expected: GenerateOptions;
+  /** Results a row. */
+  readonly samples?: number | undefined;
+  /** Files that flags of the command's own name. */
+  readonly files?: Readonly<Record<string, string | undefined>>;
+  /** What rows are told beside their prompts, with those files read. */
+  read?(signal: AbortSignal): Promise<GenerateOptions>;
+  /** What the job does. @param common what all tasks are told */
+  task(common: CommonOptions): Pick<JobOptions, 'generate' | 'classify' | 'score' | 'embed'>;
+  /** What the engine does. */
+  answer(engine: Engine, composition: Pick<RunOptions, 'reuse' | 'sharePrefixes' | 'lookAhead' | 'pipeline'>): Partial<RowGenerator>;
+}
+
+/** Reasoning and what is reused are for rows that are generated alone. */
+export type CommonOptions = Pick<GenerateOptions, 'order' | 'rowTimeout' | 'signal' | 'onProgress' | 'onStats' | 'onTrace' | 'reasoning' | 'responseFormat' | 'schemaInPrompt' | keyof PromptOptions>;
+
+/** Runs a command over a file of rows as a job. */
+export async function runRowJob(flags: RowJobFlags, flagNames: ReadonlySet<string>, context: CommandContext, asked: RowTask): Promise<void> {
+  requireFlags(flags, 'model', 'input', 'output');
+  if (flags.output === '-') checkStandardOutput();
+  if (flags.input === '-') checkStandardInput((text) => context.say(text));
+  const meter = new ProgressMeter(flags.progress, process.stderr);
+  const formats = await jobFormatsOf(flags);
+  const inputs = formats.inputs.map((file) => file.path);
+  const files = {
+    ...(comesOnce(flags.input) ? {} : { input: inputs }),
+    ...(flags.output === '-' ? {} : { output: flags.output }),
+  };
+  const { resume, retryErrors, overwrite, errors } = flags;
+  // What can be refused at once is refused before a model is fetched or read.
+  const known = isModelName(flags.model);
+  await checkPaths(flags, asked, inputs, known ? undefined : flags.model);
+  const prompts = { ...(await promptOptions(flags, context.signal)), ...(await asked.read?.(context.signal)) };
+  await checkJobFiles({ ...files, resume, retryErrors, overwrite, published: formats.published, ...(errors !== undefined && { errors }) });
+
+  let job: Job | undefined;
+  let engine: Engine | undefined;
+  let reuse: ReuseFile | undefined;
+  let trace: TraceFile | undefined;
+  let stats: RunStats | undefined;
+  const run = async (): Promise<void> => {
+    if (flags.reuse !== undefined) reuse = await ReuseFile.open(flags.reuse, { signal: context.signal, onWarning: (message) => context.say(message) });
+    const planned = await planOptions(flags);
+    await checkedOptions({ ...planned, ...engineOptions(flags, flags.model) });
+    const model = await pulledModel(flags.model, context.signal, meter);
+    if (known) await checkPaths(flags, asked, inputs, model);
+    const { files: modelFiles } = await readModel(model);
+    const { order, rowTimeout } = flags;
+    const options: CommonOptions = {
+      order,
+      ...(rowTimeout === undefined ? {} : { rowTimeout }),
+      ...prompts,
+      signal: context.signal,
+      onProgress: (progress) => meter.show('rows', rowProgress(progress, resultsOf(job, asked), job?.keptRows ?? 0)),
+      onStats: (final) => {
+        stats = final;
+      },
+      ...(flags.trace === undefined ? {} : { onTrace: (event) => trace?.add(event) }),
+    };
+    const settings: EngineOptions = { ...planned, ...engineOptions(flags, model) };
+    const openEngine = (rows: number | undefined): Promise<Engine> => Engine.open({
+      ...settings,
+      expectedRows: async (tokenizer: Tokenizer) => {
+        const expected = await expectedRows(inputs, readOptions(flags, prompts), { ...asked.expected, ...options }, tokenizer, rows);
+        return expected && flags.sharePrefixes === 'off' ? { ...expected, sharedPrefixTokens: 0 } : expected;
+      },
+      signal: context.signal,
+      onProfile: showProfiling(meter, context),
+      onPlan: (plan) => {
+        for (const note of plan.notes ?? []) context.say(note);
+        const words = describeEnginePlan(plan);
+        if (words !== undefined) context.say(words);
+      },
+      ...showOpening(meter, context),
+    });
+    const { hash } = await identifyModel(modelFiles, { signal: context.signal, onProgress: showIdentifying(meter) });
+    job = await Job.open({ ...jobOptions(flags, formats, prompts), modelFiles, resultIdentity: foreseenIdentity(settings, hash), ...asked.task(options) });
+    const results = resultsOf(job, asked);
+    engine = await openEngine(results === undefined ? undefined : results - job.keptRows);
+    if (flags.trace !== undefined) trace = new TraceFile(flags.trace, flags.resume);
+    const start = performance.now();
+    const running = engine;
+    const watch = new RunWatch(flags.chat === undefined && flags.system === undefined);
+    const summary = await job.run(watch.engine({
+      resultIdentity: running.resultIdentity,
+      ...asked.answer(running, {
+        ...(reuse && { reuse }), sharePrefixes: flags.sharePrefixes === 'on', lookAhead: lookAheadOf(flags), ...(flags.overlap === 'off' && { pipeline: serialPipeline }),
+      }),
+    }));
+    meter.stop();
+    for (const words of watch.words(running.tokenizer.hasChatTemplate, running.source.tokenizer.kind !== 'none')) context.say(withFlags(words, flagNames));
+    context.say(describeRun(summary, stats, (performance.now() - start) / 1000));
+    context.exitCode = hasErrors(summary) ? EXIT.rowErrors : EXIT.fine;
+  };
+  const done = allThrough(
+    run,
+    () => meter.stop(),
+    () => engine?.close(),
+    () => job?.close(),
+    () => reuse?.close(),
+    () => trace?.close(),
+    // A job that had nothing to do keeps the report of the run that did it.
+    () => flags.stats !== undefined && stats !== undefined && !(flags.resume && didNothing(stats) && existsSync(flags.stats)) && writeStats(flags.stats, stats),
+  );
+  await done.catch((error: unknown) => {
+    if (error instanceof InterruptedError && job !== undefined) context.say(describeRest(job.finishedRows, resultsOf(job, asked), job.resultsFile));
+    throw error;
+  });
+}
+
+function didNothing({ rows, tokens }: RunStats): boolean {
+  return rows.done + rows.failed + tokens.prompt === 0;
+}
+
+/** Takes every step, also after one that failed. @throws what failed first */
+async function allThrough(...steps: readonly (() => unknown)[]): Promise<void> {
+  const failures: unknown[] = [];
+  for (const step of steps) {
+    try {
+      await step();
+    } catch (error) {
+      failures.push(error);
+    }
+  }
+  if (failures.length > 0) throw failures[0];
+}
+
+/** @param model as a path, once that is known */
+function checkPaths(flags: RowJobFlags, { files }: RowTask, inputs: readonly string[], model: string | undefined): Promise<void> {
+  const { policy, hardware, output, errors, reuse, stats, trace } = flags;
+  return checkCommandPaths({
+    model,
+    read: {
+      input: inputs,
+      policy: policy === 'auto' || policy === 'default' ? undefined : policy,
+      hardware: hardware === 'this' ? undefined : hardware,
+      ...promptFiles(flags),
+      ...files,
+    },
+    output: output === '-' ? undefined : output,
+    errors,
+    kept: reuse,
+    reports: { stats },
+    trace,
+  });
+}
+
+/** Results that the job will have, where that is known; rows may say how many samples they want, which shows when they are read. */
+function resultsOf(job: Job | undefined, { samples = 1 }: RowTask): number | undefined {
+  return job?.totalRows === undefined ? undefined : job.totalRows * samples;
+}
+
+function lookAheadOf({ lookAheadRows: rows, lookAheadBytes: bytes }: RowJobFlags): RowLookAhead {
+  return { rows, ...(bytes !== undefined && { bytes }) };
+}
+
+function hasErrors({ failed, keptFailed }: JobSummary): boolean {
+  return failed + keptFailed > 0;
+}
+
+function jobOptions(flags: RowJobFlags, formats: JobFormats, prompts: GenerateOptions): JobOptions {
+  const { output, carryFields, resume, retryErrors, overwrite } = flags;
+  return {
+    input: inputOf(flags, formats, prompts),
+    ...(queryOf(flags.input) === undefined ? {} : { identity: { input: flags.input, database: flags.database ?? null } }),
+    output: output === '-' ? process.stdout : output,
+    ...tableOptions(flags),
+    carryFields,
+    resume,
+    retryErrors,
+    overwrite,
+  };
+}
+
+function inputOf({ input, database, carryFields, ...flags }: RowJobFlags, { input: read, inputs, output }: JobFormats, prompts: GenerateOptions): JobOptions['input'] {
+  const query = queryOf(input);
+  if (query !== undefined) {
+    const { columns, templated = false } = readOptions({ input, ...flags }, prompts);
+    return readSql(query, { ...(database !== undefined && { database }), ...(columns && { columns }), templated, carryFields: carryFields || output.format.carries === true });
+  }
+  if (input !== '-') return inputs.map((file) => file.path);
+  // What an answer to a request says of it.
+  const carried = read.format.carries === 'exact' && output.format === read.format;
+  return readRows(process.stdin, { ...readOptions({ input, ...flags }, prompts), carryFields: carryFields || carried, name: 'standard input' });
+}

@@ -1,0 +1,146 @@
+import { RowError } from '../../errors/RowError.js';
+import type { DeviceRow } from '../execution/Device.js';
+import { GREEDY } from '../execution/greedy.js';
+import { Continuation, type RunRow } from '../execution/RunRow.js';
+import type { HeadOutput } from '../execution/Task.js';
+import type { RowId } from '../schedules/Square.js';
+import { notFinite } from './notFinite.js';
+
+/** What becomes of a row whose completions are scored. */
+export interface CompletedRowEnd<Result> {
+  /** @param logprobs of each completion's tokens, in their order */
+  scored(logprobs: readonly (readonly number[])[]): Result;
+  failed(error: RowError): Result;
+}
+
+/**
+ * A prompt behind which completions are scored. Its last token's logits say how likely each completion's first token is, whatever number of them there is; completions of more tokens go on behind it
+ * in rows of their own, which begin with the keys and values that the prompt has left: none of its tokens is computed twice. One that another begins with is read off that one's.
+ */
+export class CompletedRow<Result> implements RunRow<Result> {
+  readonly sequence: DeviceRow;
+  readonly newTokens = 1;
+  private readonly logprobs: number[][] = [];
+  /** For each completion, the one that is computed for it; undefined where its first token is all of it. */
+  private readonly computedIn: readonly (number | undefined)[];
+  private left: number;
+  private ended = false;
+  private began = Infinity;
+
+  /**
+   * @param prompt at least one token @param completions each of at least one
+   * @param timeout seconds that the row may take from when it has a place
+   */
+  constructor(
+    private readonly prompt: readonly number[],
+    private readonly completions: readonly (readonly number[])[],
+    private readonly end: CompletedRowEnd<Result>,
+    private readonly timeout = Infinity,
+  ) {
+    const candidates = [...new Set(completions.map(([first]) => first ?? 0))];
+    this.sequence = { ...GREEDY, tokens: prompt, capacityTokens: prompt.length + 1, candidates };
+    this.computedIn = longestOfEach(completions);
+    this.left = new Set(this.computedIn.filter((index) => index !== undefined)).size;
+  }
+
+  begin(): void {
+    this.began = performance.now();
+  }
+
+  accept(head: HeadOutput, row: RowId): Result | Continuation<Result> | undefined {
+    const sampled = head.sampled.get(row);
+    if (!sampled) return undefined;
+    const { notFinite: place, top } = sampled;
+    if (place) return this.fail(new RowError('numeric', notFinite(this.prompt.length - 1, place.layer)));
+    const first = new Map(top.map(({ token, logprob }) => [token, logprob]));
+    for (const completion of this.completions) this.logprobs.push([first.get(completion[0] ?? -1) ?? NaN]);
+    if (this.left === 0) return this.finish();
+    const late = this.late();
+    if (late) return this.fail(late);
+    const longest = new Set(this.computedIn.filter((index) => index !== undefined));
+    return new Continuation([...longest].map((index) => new ContinuedRow(this.prompt, this.completions[index] ?? [], (found) => this.continued(index, found))));
+  }
+
+  /** One of the rows behind it has found the log-probabilities of all but the first token, or why there are none. */
+  private continued(index: number, found: readonly number[] | RowError): Result | Continuation<Result> {
+    if (this.ended) return new Continuation();
+    if (found instanceof RowError) return this.fail(found);
+    this.completions.forEach((completion, each) => {
+      if (this.computedIn[each] === index) this.logprobs[each]?.push(...found.slice(0, completion.length - 1));
+    });
+    this.left--;
+    if (this.left === 0) return this.finish();
+    const late = this.late();
+    return late ? this.fail(late) : new Continuation();
+  }
+
+  private late(): RowError | undefined {
+    return performance.now() - this.began > this.timeout * 1000 ? new RowError('timeout', `the row has taken more than ${this.timeout} seconds, and ${this.left} of its completions are not scored`) : undefined;
+  }
+
+  private finish(): Result {
+    this.ended = true;
+    try {
+      return this.end.scored(this.logprobs);
+    } catch (error) {
+      if (error instanceof RowError) return this.end.failed(error);
+      throw error;
+    }
+  }
+
+  private fail(error: RowError): Result {
+    this.ended = true;
+    return this.end.failed(error);
+  }
+}
+
+/** The tokens of one completion behind a prompt that has been computed. */
+class ContinuedRow<Result> implements RunRow<Result> {
+  readonly sequence: DeviceRow;
+  readonly newTokens = 0;
+  readonly sharedTokens: number;
+  readonly countedTokens: number;
+  private readonly found: number[] = [];
+
+  constructor(
+    prompt: readonly number[],
+    private readonly completion: readonly number[],
+    private readonly onFound: (found: readonly number[] | RowError) => Result | Continuation<Result>,
+  ) {
+    const tokens = [...prompt, ...completion];
+    this.sequence = { ...GREEDY, tokens, capacityTokens: tokens.length, promptTokens: prompt.length };
+    // The prompt, and a token that is computed: what others have computed has not been scored for this one.
+    this.sharedTokens = prompt.length + 1;
+    this.countedTokens = prompt.length;
+  }
+
+  accept(head: HeadOutput, row: RowId, firstPosition: number): Result | Continuation<Result> | undefined {
+    for (const logprob of head.scored.get(row) ?? []) this.found.push(logprob);
+    // Nothing comes of its last token.
+    if (firstPosition + this.found.length < this.sequence.tokens.length - 1) return undefined;
+    // Where the prompt was not there any more, its tokens have been scored as well.
+    const own = this.found.slice(1 - this.completion.length);
+    const odd = own.findIndex((logprob) => Number.isNaN(logprob));
+    return this.onFound(odd < 0 ? own : new RowError('numeric', notFinite(this.countedTokens + odd)));
+  }
+}
+
+/** For each completion of more than one token, the longest one that begins with it. */
+function longestOfEach(completions: readonly (readonly number[])[]): readonly (number | undefined)[] {
+  const order = completions.map((_, index) => index).sort((a, b) => compare(completions[a] ?? [], completions[b] ?? []));
+  const longest: (number | undefined)[] = completions.map(() => undefined);
+  // In order, what begins with a completion stands right behind it.
+  let after: number | undefined;
+  for (const index of order.reverse()) {
+    const own = completions[index] ?? [];
+    const other = after === undefined ? undefined : completions[after];
+    if (after === undefined || !other || !own.every((token, at) => other[at] === token)) after = index;
+    if (own.length > 1) longest[index] = after;
+  }
+  return longest;
+}
+
+function compare(a: readonly number[], b: readonly number[]): number {
+  const at = a.findIndex((token, index) => token !== b[index]);
+  return at < 0 ? a.length - b.length : at >= b.length ? 1 : (a[at] ?? 0) - (b[at] ?? 0);
+}

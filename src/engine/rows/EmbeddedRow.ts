@@ -1,0 +1,36 @@
+import { RowError } from '../../errors/RowError.js';
+import type { DeviceRow, Pooling } from '../execution/Device.js';
+import { GREEDY } from '../execution/greedy.js';
+import type { RunRow } from '../execution/RunRow.js';
+import type { HeadOutput } from '../execution/Task.js';
+import type { RowId } from '../schedules/Square.js';
+
+/** What becomes of a row that is embedded. */
+export interface EmbeddedRowEnd<Result> {
+  /** @param hidden [hiddenSize] */
+  embedded(hidden: Float32Array): Result;
+  failed(error: RowError): Result;
+}
+
+/** A row whose pooled hidden state is wanted. Where that takes all of its tokens, or the first, it computes all of them itself: what is shared are keys and values, not hidden states. */
+export class EmbeddedRow<Result> implements RunRow<Result> {
+  readonly sequence: DeviceRow;
+  readonly newTokens = 1;
+  readonly sharedTokens: number;
+
+  constructor(
+    tokens: readonly number[],
+    pooling: Pooling,
+    private readonly end: EmbeddedRowEnd<Result>,
+  ) {
+    this.sequence = { ...GREEDY, tokens, capacityTokens: tokens.length + 1, pooling };
+    this.sharedTokens = pooling === 'last' ? tokens.length : 0;
+  }
+
+  accept(head: HeadOutput, row: RowId): Result | undefined {
+    const hidden = head.sampled.get(row)?.embedding;
+    if (!hidden) return undefined;
+    if (hidden.every((value) => Number.isFinite(value))) return this.end.embedded(hidden);
+    return this.end.failed(new RowError('numeric', "the hidden states behind the row's tokens are not finite: the model's weights hold such numbers, or it overflows (precision float32 has room for larger ones)"));
+  }
+}

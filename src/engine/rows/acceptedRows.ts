@@ -1,0 +1,38 @@
+import { IdSet } from '../../collections/IdSet.js';
+import type { RowInput } from '../../Row.js';
+import { readableRow } from '../../rows/readableRow.js';
+import { Turns } from '../../rows/Turns.js';
+import type { RunRecorder } from '../execution/RunRecorder.js';
+import type { RowIdentity } from './ActiveRow.js';
+import type { InFlight } from './InFlight.js';
+
+/** A row of input that has been taken in: it counts as in flight. */
+export interface AcceptedRow {
+  readonly input: RowInput;
+  readonly identity: Omit<RowIdentity, 'sequence'>;
+  /** An earlier row has its id. */
+  readonly duplicate: boolean;
+}
+
+/**
+ * The rows of an input one at a time as they are pulled, safe to read, numbered, with who they are. Waits while too many are in flight. Ids that nobody gave are compared with none: a bad
+ * line must not cost a good row its result.
+ */
+export async function* acceptedRows(
+  rows: AsyncIterable<RowInput> | Iterable<RowInput>, { inFlight, recorder }: { readonly inFlight: InFlight; readonly recorder: RunRecorder },
+): AsyncGenerator<AcceptedRow, void, undefined> {
+  const ids = new IdSet();
+  const turns = new Turns();
+  let number = 0;
+  for await (const given of rows) {
+    // While no row is computed nobody else looks whether a callback has thrown.
+    if (recorder.failure) throw recorder.failure.error;
+    const input = readableRow(given);
+    await inFlight.enter(input.carry);
+    if (turns.due) await turns.give();
+    const index = input.index ?? number;
+    number++;
+    const identity = { id: input.id ?? index + 1, index, ...(input.carry && { carry: input.carry }) };
+    yield { input, identity, duplicate: input.duplicate ?? (input.id !== undefined && !ids.add(input.id)) };
+  }
+}

@@ -1,0 +1,116 @@
+import { RowError } from '../../errors/RowError.js';
+import type { ClassifyOptions, ClassifyResult, CompletionScore, EmbedOptions, EmbedResult, ResultBase, ScoreOptions, ScoreResult } from '../../Results.js';
+import type { Row } from '../../Row.js';
+import { encodedEmbedding } from '../../rows/encodedEmbedding.js';
+import { labelProbabilities } from '../../rows/labelProbabilities.js';
+import type { Pooling } from '../execution/Device.js';
+import type { AnswerTask } from './answerIntake.js';
+import { CompletedRow } from './CompletedRow.js';
+import { checkedCompletions, completionTokens, forTheRun, type Completion, type CompletionRules } from './completionTokens.js';
+import { EmbeddedRow } from './EmbeddedRow.js';
+import { promptTokens } from './promptTokens.js';
+
+/** What rows are prepared with. */
+export interface AnswerSetup extends Pick<CompletionRules, 'tokenizer' | 'limits'> {
+  /** Most tokens that one row's KV cache may hold; it may become less. */
+  readonly cacheTokens: () => number;
+}
+
+type Own<Result extends ResultBase> = Omit<Result, keyof ResultBase>;
+type Scored<Given extends Completion> = { readonly texts: readonly Given[]; readonly tokens: readonly (readonly number[])[] };
+
+/**
+ * Labels, told apart by how likely they are behind a row's prompt.
+ * @param priorOf log-probabilities of labels behind a prompt that says nothing
+ * @throws UsageError
+ */
+export function classifyTask(options: ClassifyOptions, setup: AnswerSetup, priorOf: (labels: readonly string[], text: string) => Promise<readonly number[]>): AnswerTask<Own<ClassifyResult>> {
+  const rules = { ...setup, escapeSpecialTokens: options.escapeSpecialTokens, end: options.labelEnd };
+  const labels = scoredTexts<string>('labels', options.labels, rules);
+  const { labelPrior } = options;
+  let prior: readonly number[] | undefined = typeof labelPrior === 'object' ? labelPrior.map(Math.log) : undefined;
+  return {
+    ready: async () => {
+      if (typeof labelPrior === 'string' && labels.run) prior ??= await priorOf(labels.run.texts, labelPrior);
+    },
+    prepare: (row, end) => {
+      const { texts, tokens } = labels.of(row);
+      if (prior && texts !== labels.run?.texts) throw new RowError('invalid-parameter', 'labels: found some of the row, expected those of the run, to which labelPrior belongs');
+      const prompt = promptTokens(row, options, setup.tokenizer, setup.limits);
+      checkLengths(prompt, tokens, setup);
+      return new CompletedRow(prompt, tokens, {
+        scored: (logprobs) => {
+          const sums = logprobs.map((each, at) => sum(each) - (prior?.[at] ?? 0));
+          return end.answered({ ...labelProbabilities(texts, sums), usage: usageOf(prompt, tokens) });
+        },
+        failed: (error) => end.failed(error),
+      }, options.rowTimeout);
+    },
+  };
+}
+
+/** Completions, and how likely each is behind a row's prompt. @throws UsageError */
+export function scoreTask(options: ScoreOptions, setup: AnswerSetup): AnswerTask<Own<ScoreResult>> {
+  const rules = { ...setup, escapeSpecialTokens: options.escapeSpecialTokens, end: options.completionEnd };
+  const completions = scoredTexts('completions', options.completions, rules);
+  return {
+    prepare: (row, end) => {
+      const { tokens } = completions.of(row);
+      const prompt = promptTokens(row, options, setup.tokenizer, setup.limits);
+      checkLengths(prompt, tokens, setup);
+      return new CompletedRow(prompt, tokens, {
+        scored: (logprobs) => end.answered({ scores: logprobs.map((each, at) => scoreOf(tokens[at] ?? [], each, at, options.tokenLogprobs === true)), usage: usageOf(prompt, tokens) }),
+        failed: (error) => end.failed(error),
+      }, options.rowTimeout);
+    },
+  };
+}
+
+/** Hidden states as embeddings. */
+export function embedTask(options: EmbedOptions, pooling: Pooling, setup: AnswerSetup): AnswerTask<Own<EmbedResult>> {
+  return {
+    prepare: (row, end) => {
+      const tokens = promptTokens(row, options, setup.tokenizer, setup.limits);
+      checkLengths(tokens, [], setup);
+      return new EmbeddedRow(tokens, pooling, {
+        embedded: (hidden) => end.answered({ embedding: encodedEmbedding(hidden, options), usage: { promptTokens: tokens.length, completionTokens: 0 } }),
+        failed: (error) => end.failed(error),
+      });
+    },
+  };
+}
+
+/** What the run is to be scored with, and each row: its own, else that. @throws UsageError for the run's */
+function scoredTexts<Given extends Completion>(
+  name: 'labels' | 'completions', given: readonly Given[] | undefined, rules: CompletionRules,
+): { readonly run: Scored<Given> | undefined; of(row: Row): Scored<Given> } {
+  const read = (list: unknown): Scored<Given> => {
+    const texts = checkedCompletions(name, list);
+    return { texts: texts as readonly Given[], tokens: completionTokens(name, texts, rules) };
+  };
+  const run = given && forTheRun(() => read(given));
+  return { run, of: (row) => ((row[name] ?? undefined) === undefined && run ? run : read(row[name])) };
+}
+
+/** A completion's last token is never computed. @throws RowError */
+function checkLengths(prompt: readonly number[], completions: readonly (readonly number[])[], { limits: { contextTokens }, cacheTokens }: AnswerSetup): void {
+  const longest = Math.max(1, ...completions.map((tokens) => tokens.length));
+  const held = prompt.length + longest - 1;
+  const what = `the prompt has ${prompt.length} tokens${longest > 1 ? `, and what is to stand behind it ${longest}` : ''}`;
+  if (held > contextTokens) throw new RowError('too-long', `${what}, the model's context holds ${contextTokens}`);
+  if (held > cacheTokens()) throw new RowError('memory', `${what}, all the KV cache there is holds ${cacheTokens()}: give more memory`);
+}
+
+function scoreOf(tokens: readonly number[], logprobs: readonly number[], index: number, each: boolean): CompletionScore {
+  const never = logprobs.findIndex((logprob) => !Number.isFinite(logprob));
+  if (never >= 0) throw new RowError('numeric', `completions[${index}]: the model gives token ${never} of it no probability at all: its log-likelihood is infinite`);
+  return { logprob: sum(logprobs), tokens: tokens.length, ...(each && { tokenLogprobs: tokens.map((token, at) => ({ token, logprob: logprobs[at] ?? NaN })) }) };
+}
+
+function usageOf(prompt: readonly number[], completions: readonly (readonly number[])[]): ResultBase['usage'] {
+  return { promptTokens: prompt.length, completionTokens: sum(completions.map((tokens) => tokens.length)) };
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0);
+}

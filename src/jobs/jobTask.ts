@@ -1,0 +1,50 @@
+import { UsageError } from '../errors/UsageError.js';
+import type { AnyResult, AnswerOptions, ClassifyOptions, EmbedOptions, ScoreOptions } from '../Results.js';
+import type { GenerateOptions, RowInput } from '../Row.js';
+import type { JobOptions, RowGenerator } from './JobOptions.js';
+import { promptOptions, resultOptions } from './jobRecord.js';
+
+/** What a job does with its rows. */
+export type JobTaskName = 'generate' | 'classify' | 'score' | 'embed';
+
+export interface JobTask {
+  readonly name: JobTaskName;
+  /** As far as jobs look at them themselves. */
+  readonly options: Pick<GenerateOptions, keyof AnswerOptions | 'samples' | 'reasoning' | 'logprobs' | 'responseFormat'>;
+  /** All options that decide a row's result, with their defaults. */
+  readonly settled: Readonly<Record<string, unknown>>;
+  /** @throws UsageError for an engine that cannot do it */
+  answer(engine: RowGenerator, rows: AsyncIterable<RowInput>): AsyncIterable<AnyResult>;
+}
+
+/** The task of a job's options. @throws UsageError where there are several */
+export function jobTaskOf({ generate, classify, score, embed }: Pick<JobOptions, JobTaskName>): JobTask {
+  const given = Object.entries({ generate, classify, score, embed }).filter(([, options]) => options !== undefined).map(([name]) => name);
+  if (given.length > 1) throw new UsageError(`found ${given.join(' and ')}, expected one of generate, classify, score and embed: a job has one task`);
+  if (classify) return { name: 'classify', options: classify, settled: classifySettings(classify), answer: (engine, rows) => method(engine, 'classify')(rows, classify) };
+  if (score) return { name: 'score', options: score, settled: scoreSettings(score), answer: (engine, rows) => method(engine, 'score')(rows, score) };
+  if (embed) return { name: 'embed', options: embed, settled: embedSettings(embed), answer: (engine, rows) => method(engine, 'embed')(rows, embed) };
+  return { name: 'generate', options: generate ?? {}, settled: resultOptions(generate ?? {}), answer: (engine, rows) => engine.generate(rows, generate) };
+}
+
+function method<Name extends Exclude<JobTaskName, 'generate'>>(engine: RowGenerator, name: Name): NonNullable<RowGenerator[Name]> {
+  const found = engine[name];
+  if (!found) throw new UsageError(`engine: found one without a method ${name}, expected an Engine, or an object that does it as one`);
+  return found.bind(engine) as NonNullable<RowGenerator[Name]>;
+}
+
+function classifySettings({ labels, labelEnd = false, labelPrior, ...options }: ClassifyOptions): JobTask['settled'] {
+  return { task: 'classify', labels: labels ?? null, labelEnd, labelPrior: labelPrior ?? null, ...common(options) };
+}
+
+function scoreSettings({ completions, completionEnd = false, tokenLogprobs = false, ...options }: ScoreOptions): JobTask['settled'] {
+  return { task: 'score', completions: completions ?? null, completionEnd, tokenLogprobs, ...common(options) };
+}
+
+function embedSettings({ pooling = 'auto', dimensions, normalize = true, encoding = 'float', ...options }: EmbedOptions): JobTask['settled'] {
+  return { task: 'embed', pooling, dimensions: dimensions ?? null, normalize, encoding, ...common(options) };
+}
+
+function common(options: AnswerOptions): JobTask['settled'] {
+  return { escapeSpecialTokens: options.escapeSpecialTokens ?? false, ...promptOptions(options) };
+}
