@@ -1,6 +1,5 @@
 import { isObservable, lastValueFrom, type Observable } from 'rxjs';
 import type { NativeRuntime } from './bindings/Addon.js';
-import type { NativeGrammar } from './bindings/Grammars.js';
 import { loadAddon } from './bindings/loadAddon.js';
 import { checkedOptions } from './engine/checkedOptions.js';
 import { Grammars } from './engine/grammar/Grammars.js';
@@ -44,7 +43,6 @@ import type { Peers } from './engine/stages/Boundary.js';
 import { checkPeers } from './engine/stages/checkPeers.js';
 import type { EngineOptions } from './EngineOptions.js';
 import { InterruptedError } from './errors/InterruptedError.js';
-import { ResponseFormatError } from './errors/ResponseFormatError.js';
 import { UsageError } from './errors/UsageError.js';
 import { createTokenizer } from './model/createTokenizer.js';
 import { identifyModel, type ModelIdentity } from './model/identity/identifyModel.js';
@@ -59,7 +57,6 @@ import { iterated } from './operators/iterated.js';
 import { pulled } from './operators/pulled.js';
 import { throughStages } from './operators/throughStages.js';
 import type { RowInput, RowResult } from './Row.js';
-import type { ResponseFormat } from './rows/responseFormat.js';
 
 /** Results that may wait for an earlier row, on top of the rows that are being generated. */
 const ORDER_WINDOW = 1024;
@@ -85,7 +82,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
   private nextRun = 1;
   private readonly resultIdentityKey: string;
   private closing: Promise<void> | undefined;
-  private grammars: Grammars | undefined;
+  private readonly grammars: Grammars;
 
   private constructor(
     /** What the model's files say. */
@@ -121,6 +118,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
     this.outlook = new Outlook(settled, placement);
     this.plan = settled.planned.plan;
     this.resultIdentityKey = resultIdentityKey(resultIdentity);
+    this.grammars = new Grammars(loadAddon(), tokenizer, decoder.vocabularySize, grid.part !== undefined);
   }
 
   /** What was chosen where `auto` was allowed: it changes results a little. */
@@ -209,7 +207,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
       recorder,
       answers,
       resultIdentity: this.resultIdentityKey,
-      grammarOf: (format) => this.grammarOf(format),
+      grammarOf: (format) => this.grammars.of(format),
     }));
     const run = this.start(source, { ...options, schedule, mostRows: this.outlook.mostRows }, recorder);
     this.outlook.began(ledger);
@@ -334,13 +332,6 @@ export class Engine implements GenerationSource, AsyncDisposable {
     this.checkOpen();
     const { device, movement, pool, settled: { grid } } = this;
     return { id: this.nextRun++, device, grid, movement, pool, window, recorder, signal };
-  }
-
-  /** @throws ResponseFormatError for a format that this engine cannot hold answers to */
-  private async grammarOf(format: ResponseFormat): Promise<NativeGrammar> {
-    if (this.settled.grid.part) throw new ResponseFormatError('responseFormat: found one, expected none where engines share the layers of a model: tokens are sampled by another engine, which is told no grammar');
-    this.grammars ??= new Grammars(loadAddon(), this.tokenizer, this.source.decoder.vocabularySize);
-    return this.grammars.of(format);
   }
 
   private track(run: Pick<Run<unknown>, 'fail' | 'drained'>): void {

@@ -20,7 +20,7 @@ export function formatText(format: ResponseFormat): { readonly kind: GrammarKind
     case 'choices': {
       const { choices } = fields;
       if (!Array.isArray(choices) || choices.length === 0) return refuse('choices', choices, 'an array of at least one string');
-      (choices as unknown[]).forEach((choice, at) => text(`choices[${at}]`, choice));
+      choices.forEach((choice, at) => text(`choices[${at}]`, choice));
       return { kind: type, text: JSON.stringify(choices) };
     }
     default:

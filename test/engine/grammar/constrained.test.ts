@@ -48,7 +48,7 @@ async function generate(engine: Engine, rows: readonly Row[], options: RunOption
 function mixed(count: number, temperature: number): Row[] {
   return Array.from({ length: count }, (_, id) => {
     const responseFormat = FORMATS[id % (FORMATS.length + 1)]?.[0];
-    return { id, prompt: `${'The same beginning of many rows. '.repeat(2)}${String(id % 7)}`, temperature, seed: id, maxNewTokens: 90, ...(responseFormat ? { responseFormat } : { ignoreEos: true, maxNewTokens: 12 }) } as Row;
+    return { id, prompt: `${'The same beginning of many rows. '.repeat(2)}${String(id % 7)}`, temperature, seed: id, maxNewTokens: 90, ...(responseFormat ? { responseFormat } : { ignoreEos: true, maxNewTokens: 12 }) };
   });
 }
 
@@ -118,9 +118,9 @@ withGrammars('answers that are held to a format', () => {
 
   test('that become too much for their grammar are errors, with what there is of them', async () => {
     await using engine = await open();
-    const grammar = `start: ${Array.from({ length: 12_000 }, (_, i) => `"x${i}"`).join('|')}`;
+    const grammar = `start: "ab" rest\nrest: ${Array.from({ length: 12_000 }, (_, i) => `"x${i}"`).join('|')}`;
     const [bad, good] = await generate(engine, [{ prompt: 'x', responseFormat: { type: 'grammar', grammar } }, { prompt: 'x', responseFormat: { type: 'choices', choices: ['y'] } }]);
-    expect(bad).toMatchObject({ text: 'x', finishReason: 'error', error: { code: 'limit', message: expect.stringContaining('responseFormat, behind') as unknown } });
+    expect(bad).toMatchObject({ text: 'a', finishReason: 'error', error: { code: 'limit', message: expect.stringContaining('responseFormat, behind 1 tokens') as unknown } });
     expect(good).toMatchObject({ text: 'y', finishReason: 'stop' });
   });
 

@@ -18,7 +18,7 @@ test.each<[unknown, string]>([
   [7, 'responseFormat: found 7, expected an object'],
   [null, 'responseFormat: found null'],
   [{ type: 'yaml' }, 'responseFormat.type: found "yaml", expected json_schema, regex, grammar or choices'],
-  [{ type: 'json_schema' }, 'responseFormat.schema: found nothing'],
+  [{ type: 'json_schema' }, 'responseFormat.schema: found undefined'],
   [{ type: 'json_schema', schema: [] }, 'responseFormat.schema: found an array'],
   [{ type: 'json_schema', schema: circular }, 'responseFormat.schema: found what is no JSON'],
   [{ type: 'json_schema', schema: { toJSON: () => undefined } }, 'responseFormat.schema: found an object'],

@@ -6,7 +6,7 @@ import { fixture, jsonSource, open, strings } from './fixtures.js';
 
 const OPENERS = [
   ...['smollm', 'gpt-neox', 'falcon', 'opt', 'qwen2', 'llama3', 'tekken', 'added-tokens', 'unigram', 'llama2', 'mistral', 'gemma'].map((name) => [name, 'tokenizer.json'] as const),
-  ...['smollm', 'llama2', 'gemma', 'mistral'].map((name) => [name, 'gguf'] as const),
+  ...['smollm', 'llama2', 'gemma'].map((name) => [name, 'gguf'] as const),
 ];
 const strict = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
