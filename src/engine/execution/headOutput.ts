@@ -19,8 +19,8 @@ export function headOutput(result: NativeHeadResult, rowOf: (handle: number) => 
     nextTop += count;
     const token = result.tokens[i] ?? 0;
     const notFinite = token < -1 ? { layer: firstLayer - 2 - token } : {};
-    const place = GRAMMAR_PLACES[result.places[i] ?? 0];
-    const grammar = result.places.length > 0 && place !== undefined ? { place, ...(place === 'failed' && { failure: result.failures[nextFailure++] ?? '' }) } : {};
+    const place = GRAMMAR_PLACES[result.places[i] ?? -1];
+    const grammar = place !== undefined ? { place, ...(place === 'failed' && { failure: result.failures[nextFailure++] ?? '' }) } : {};
     sampled.set(rowOf(handle), { token: Math.max(token, 0), logprob: result.logprobs[i] ?? NaN, top, ...(token < 0 && { notFinite }), ...grammar });
   });
   const scored = new Map<RowId, Float32Array>();
