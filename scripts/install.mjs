@@ -83,8 +83,11 @@ if (build.status !== 0) {
 }
 
 // Loaded once, in a process of its own: a binary that does not fit this machine is found out here and not at first use.
-const check = spawnSync(process.execPath, ['-e', `process.stdout.write(require(${JSON.stringify(addon)}).version)`], { encoding: 'utf8' });
+const check = spawnSync(process.execPath, ['-e', `process.stdout.write(require(${JSON.stringify(addon)}).grammars ? 'all' : 'plain')`], { encoding: 'utf8' });
 if (check.status !== 0) {
   process.stderr.write(check.stderr ?? '');
   stop(`the native addon was built but cannot be loaded (${addon}).`);
+}
+if (check.stdout === 'plain') {
+  console.log("spillway: built without constrained decoding (JSON schemas, regular expressions, grammars), for which it takes Rust's cargo 1.87 or newer and its registry; install that and build again");
 }

@@ -2,8 +2,6 @@ import { isObservable, lastValueFrom, type Observable } from 'rxjs';
 import type { NativeRuntime } from './bindings/Addon.js';
 import { loadAddon } from './bindings/loadAddon.js';
 import { checkedOptions } from './engine/checkedOptions.js';
-import type { AnswerFormat } from './engine/grammar/AnswerFormat.js';
-import type { HeldFormat } from './engine/grammar/formatText.js';
 import { Grammars } from './engine/grammar/Grammars.js';
 import { loadWeights } from './engine/loadWeights.js';
 import { openRuntime, type SettledOptions } from './engine/openRuntime.js';
@@ -48,7 +46,6 @@ import { checkLayers } from './engine/stages/checkLayers.js';
 import { checkPeers } from './engine/stages/checkPeers.js';
 import type { EngineOptions } from './EngineOptions.js';
 import { InterruptedError } from './errors/InterruptedError.js';
-import { ResponseFormatError } from './errors/ResponseFormatError.js';
 import { UsageError } from './errors/UsageError.js';
 import { createTokenizer } from './model/createTokenizer.js';
 import { identifyModel } from './model/identity/identifyModel.js';
@@ -92,7 +89,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
   private nextRun = 1;
   private readonly resultIdentityKey: string;
   private closing: Promise<void> | undefined;
-  private grammars: Grammars | undefined;
+  private readonly grammars: Grammars;
 
   private constructor(
     /** What the model's files say. */
@@ -126,6 +123,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
       score: (rows, options) => this.score(rows, options),
       composed: (options, read) => this.composed(options, read),
     });
+    this.grammars = new Grammars(loadAddon(), tokenizer, decoder.vocabularySize, grid.part !== undefined);
   }
 
   /** What was chosen where `auto` was allowed: it changes results a little. */
@@ -210,7 +208,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
         recorder,
         answers,
         resultIdentity: identity,
-        answerFormat: (format) => this.answerFormat(format),
+        answerFormat: (format) => this.grammars.of(format),
         refine: schema && zodValue(schema),
       }));
       return { source, answered$: answers.results$ };
@@ -376,13 +374,6 @@ export class Engine implements GenerationSource, AsyncDisposable {
     this.checkOpen();
     const { device, movement, pool, settled: { grid } } = this;
     return { id: this.nextRun++, device, grid, movement, pool, window, recorder, signal };
-  }
-
-  /** @throws ResponseFormatError for a format that this engine cannot hold answers to */
-  private async answerFormat(format: HeldFormat): Promise<AnswerFormat> {
-    if (this.settled.grid.part) throw new ResponseFormatError('responseFormat: found one, expected none where engines share the layers of a model: tokens are sampled by another engine, which is told no grammar');
-    this.grammars ??= new Grammars(loadAddon(), this.tokenizer, this.source.decoder.vocabularySize);
-    return this.grammars.of(format);
   }
 
   private track(run: Pick<Run<unknown>, 'fail' | 'drained'>): void {

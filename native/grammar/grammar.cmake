@@ -1,36 +1,55 @@
 # Constrained decoding, in Rust: a static library that cargo makes, wherever cargo is. All build folders of this source share it.
-set(SPILLWAY_GRAMMAR AUTO CACHE STRING "Constrained decoding: AUTO (where cargo is found), ON (an error without) or OFF")
-set(SPILLWAY_GRAMMAR_LIBRARY "")
+set(SPILLWAY_GRAMMAR AUTO CACHE STRING "Constrained decoding: AUTO (where cargo can build it), ON (an error without) or OFF")
+set(SPILLWAY_LEAST_CARGO 1.87)
 
-if(NOT SPILLWAY_GRAMMAR STREQUAL "OFF")
+# What stands in the way of building it; empty: nothing does. What it is made of is fetched now, so that a machine without a network finds out before the build.
+function(spillway_cargo_missing result)
   find_program(SPILLWAY_CARGO cargo HINTS $ENV{CARGO_HOME}/bin $ENV{HOME}/.cargo/bin)
-  if(SPILLWAY_CARGO)
+  if(NOT SPILLWAY_CARGO)
+    set(${result} "cargo was not found" PARENT_SCOPE)
+    return()
+  endif()
+  execute_process(COMMAND ${SPILLWAY_CARGO} --version OUTPUT_VARIABLE said ERROR_QUIET)
+  if(NOT said MATCHES "cargo ([0-9]+\\.[0-9]+)" OR CMAKE_MATCH_1 VERSION_LESS SPILLWAY_LEAST_CARGO)
+    string(STRIP "${said}" said)
+    set(${result} "found ${SPILLWAY_CARGO} (${said}), expected version ${SPILLWAY_LEAST_CARGO} or newer" PARENT_SCOPE)
+    return()
+  endif()
+  set(manifest ${PROJECT_SOURCE_DIR}/native/grammar/Cargo.toml)
+  execute_process(COMMAND ${SPILLWAY_CARGO} fetch --locked --quiet --manifest-path ${manifest} RESULT_VARIABLE failed ERROR_VARIABLE said OUTPUT_QUIET)
+  if(failed)
+    string(REGEX REPLACE "\n.*" "" said "${said}")
+    set(${result} "cargo cannot fetch what it is made of (${said})" PARENT_SCOPE)
+    return()
+  endif()
+  set(${result} "" PARENT_SCOPE)
+endfunction()
+
+add_library(spillway_grammar STATIC ${PROJECT_SOURCE_DIR}/native/grammar/Grammar.cpp)
+target_link_libraries(spillway_grammar PUBLIC spillway_runtime)
+if(NOT SPILLWAY_GRAMMAR STREQUAL "OFF")
+  spillway_cargo_missing(missing)
+  if(NOT missing STREQUAL "" AND SPILLWAY_GRAMMAR STREQUAL "ON")
+    message(FATAL_ERROR "SPILLWAY_GRAMMAR is ON, but ${missing}")
+  elseif(NOT missing STREQUAL "")
+    message(STATUS "Spillway is built without constrained decoding (JSON schemas, regular expressions, grammars): ${missing}. Install Rust's cargo and build again")
+  else()
     set(grammar_folder ${PROJECT_SOURCE_DIR}/native/grammar)
     set(grammar_build ${PROJECT_SOURCE_DIR}/native/build-grammar)
-    set(SPILLWAY_GRAMMAR_LIBRARY ${grammar_build}/release/libspillway_grammar.a)
+    set(grammar_library ${grammar_build}/release/libspillway_grammar.a)
     file(GLOB grammar_sources CONFIGURE_DEPENDS ${grammar_folder}/src/*.rs)
     add_custom_command(
-      OUTPUT ${SPILLWAY_GRAMMAR_LIBRARY}
-      # Its own flags are the profile's; a compiler that cmake was given is for C++.
+      OUTPUT ${grammar_library}
       COMMAND ${CMAKE_COMMAND} -E env --unset=RUSTFLAGS ${SPILLWAY_CARGO} build --release --locked --quiet --target-dir ${grammar_build}
-      # An unchanged library keeps its time, and would be made again and again.
-      COMMAND ${CMAKE_COMMAND} -E touch ${SPILLWAY_GRAMMAR_LIBRARY}
+      # cargo leaves a library as it is that comes out the same; it would be made again and again.
+      COMMAND ${CMAKE_COMMAND} -E touch ${grammar_library}
       WORKING_DIRECTORY ${grammar_folder}
       DEPENDS ${grammar_sources} ${grammar_folder}/Cargo.toml ${grammar_folder}/Cargo.lock
       COMMENT "Building constrained decoding with cargo"
       VERBATIM)
-    add_custom_target(spillway_grammar_crate DEPENDS ${SPILLWAY_GRAMMAR_LIBRARY})
-  elseif(SPILLWAY_GRAMMAR STREQUAL "ON")
-    message(FATAL_ERROR "SPILLWAY_GRAMMAR is ON, but cargo was not found: install Rust's cargo (1.87 or newer)")
-  else()
-    message(STATUS "Spillway is built without constrained decoding (JSON schemas, regular expressions, grammars): cargo was not found. Install Rust's cargo (1.87 or newer) and build again")
+    add_custom_target(spillway_grammar_crate DEPENDS ${grammar_library})
+    add_dependencies(spillway_grammar spillway_grammar_crate)
+    target_compile_definitions(spillway_grammar PRIVATE SPILLWAY_GRAMMARS)
+    target_link_libraries(spillway_grammar PUBLIC ${grammar_library} ${CMAKE_DL_LIBS} Threads::Threads)
   endif()
-endif()
-
-add_library(spillway_grammar STATIC ${PROJECT_SOURCE_DIR}/native/grammar/Grammar.cpp)
-target_link_libraries(spillway_grammar PUBLIC spillway_runtime)
-if(SPILLWAY_GRAMMAR_LIBRARY)
-  target_compile_definitions(spillway_grammar PRIVATE SPILLWAY_GRAMMARS)
-  add_dependencies(spillway_grammar spillway_grammar_crate)
-  target_link_libraries(spillway_grammar PUBLIC ${SPILLWAY_GRAMMAR_LIBRARY} ${CMAKE_DL_LIBS} Threads::Threads)
 endif()

@@ -128,7 +128,7 @@ struct HeadResult : TaskResult {
   // they come from was not finite behind that layer already; -1 where it was behind all of them, and where nobody looked (on a device).
   std::vector<int32_t> rows, tokens, topCounts, topTokens;
   std::vector<float> logprobs, topLogprobs;
-  // Where their grammars are behind the token, of rows that have one (GrammarRow::Place, Open of the others); empty where none has. Of those that failed, why, in the same order.
+  // Where their grammars are behind the token, of rows that have one (GrammarRow::Place, -1 of the others); empty where none has. Of those that failed, why, in the same order.
   std::vector<int32_t> places;
   std::vector<std::string> failures;
   // Which of `rows` have an embedding instead, and these one after another: [embedded, hiddenSize].

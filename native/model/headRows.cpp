@@ -108,7 +108,7 @@ void appendSampled(const Batch& batch, const std::vector<WantedLogits>& wanted, 
     if (token == kNotFinite) token -= 1 + range.row->oddLayer;
     if (range.row->grammar == nullptr) continue;
     const GrammarRow& grammar = *range.row->grammar;
-    result.places.resize(result.rows.size());
+    result.places.resize(result.rows.size(), -1);
     result.places[entry.result] = static_cast<int32_t>(grammar.place());
   }
   for (size_t i = 0; i < result.places.size(); i++) {

@@ -1,26 +1,16 @@
 import type { GpuFacts, GpuFigureName, GpuRuntimeBytes, GpuRuntimeOptions } from './Gpu.js';
 import type { RepackOptions, StoreFacts } from './Store.js';
-import type { GrammarKind, NativeGrammar, NativeVocabulary, TokenTexts } from './Grammars.js';
+import type { GrammarAddon, NativeGrammar } from './Grammars.js';
 import type { DecoderSpec } from '../model/DecoderSpec.js';
 import type { TensorBinding } from '../model/TensorBinding.js';
 
 /** The whole native addon, typed. Every argument is validated in C++ too; a refused call throws an Error with a `code` property (see `nativeCall`). */
-export interface Addon {
+export interface Addon extends GrammarAddon {
   /** The package version that the addon was built from; the loader refuses another one. */
   readonly version: string;
   /** Which results the kernels give: results of another number are not of this build (native/kernels/numerics.h). */
   readonly numerics: number;
   machine(): MachineFacts;
-  /** Whether it has constrained decoding: built where cargo was found. */
-  readonly grammars: boolean;
-  /** What grammars are compiled against, made on a thread of its own, in a second or so. Rejects with a coded error `invalid-argument`, also where `grammars` is false. */
-  createVocabulary(texts: TokenTexts): Promise<NativeVocabulary>;
-  /**
-   * Compiles a grammar on a thread of its own: in milliseconds, in seconds at its limits (native/grammar/src). Rejects with a coded error `invalid-argument` for a text that
-   * is not of its kind, has what is not supported, is beyond a limit, or that no answer of the vocabulary's tokens fulfils.
-   * @param text of kind `json_schema` and `choices` (an array of strings) JSON
-   */
-  compileGrammar(vocabulary: NativeVocabulary, kind: GrammarKind, text: string): Promise<NativeGrammar>;
   /** Maps files, checks every binding against them and reserves all pools. Reads no weights yet: `load` does. */
   openRuntime(options: RuntimeOptions): NativeRuntime;
   /** Bytes that `openRuntime` with these options would reserve, by what for. Pure; allocates nothing, and opens no file: with `weights` there need be no store yet. */
@@ -403,7 +393,7 @@ export interface NativeHeadResult {
   readonly topCounts: Int32Array;
   readonly topTokens: Int32Array;
   readonly topLogprobs: Float32Array;
-  /** Where each row's grammar is behind its token (GRAMMAR_PLACES; `open` of rows without); empty where no row has one. */
+  /** Where each row's grammar is behind its token (GRAMMAR_PLACES; -1 of rows without); empty where no row has one. */
   readonly places: Int32Array;
   /** Why grammars failed, of those that did, in the order of `places`. */
   readonly failures: readonly string[];

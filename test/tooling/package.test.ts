@@ -5,9 +5,9 @@ import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 
 /** What an installation needs: the library, the machines, the addon's sources and what builds them. */
-const PACKED = ['CMakeLists.txt', 'LICENSE', 'README.md', 'SECURITY.md', 'dist/cli/spillway.js', 'dist/index.js', 'hardware/t4.json', 'native/addon/addon.cpp', 'native/kernels/cuda/cuda.cmake', 'native/runtime/Arena.h', 'package.json', 'scripts/install.mjs'];
+const PACKED = ['CMakeLists.txt', 'LICENSE', 'README.md', 'SECURITY.md', 'dist/cli/spillway.js', 'dist/index.js', 'hardware/t4.json', 'native/addon/addon.cpp', 'native/grammar/Cargo.lock', 'native/grammar/Cargo.toml', 'native/grammar/grammar.cmake', 'native/grammar/src/lib.rs', 'native/kernels/cuda/cuda.cmake', 'native/runtime/Arena.h', 'package.json', 'scripts/install.mjs'];
 /** What lies about in a checkout: builds of all kinds alone are more than a gigabyte. */
-const LEFT = ['native/bench/peak.cpp', 'native/build/Release/spillway.node', 'native/build-asan/tests', 'native/build-cuda/toolkit/bin/nvcc', 'native/fuzz/coverage.cpp', 'native/tests/matmul_test.cpp', 'scripts/demo.mjs', 'src/index.ts', 'test/index.test.ts'];
+const LEFT = ['native/bench/peak.cpp', 'native/build/Release/spillway.node', 'native/build-asan/tests', 'native/build-cuda/toolkit/bin/nvcc', 'native/build-grammar/release/libspillway_grammar.a', 'native/fuzz/coverage.cpp', 'native/tests/matmul_test.cpp', 'scripts/demo.mjs', 'src/index.ts', 'test/index.test.ts'];
 
 let folder: string;
 beforeAll(() => {

@@ -22,11 +22,11 @@ export function headOutput(result: NativeHeadResult, rowOf: (handle: number) => 
     const token = result.tokens[i] ?? 0;
     const nth = embedded.get(i);
     const notFinite = token < -1 ? { layer: firstLayer - 2 - token } : {};
-    const place = GRAMMAR_PLACES[result.places[i] ?? 0];
+    const place = GRAMMAR_PLACES[result.places[i] ?? -1];
     sampled.set(rowOf(handle), {
       token: Math.max(token, 0), logprob: result.logprobs[i] ?? NaN, top,
       ...(token < 0 && { notFinite }),
-      ...(result.places.length > 0 && place !== undefined && { place, ...(place === 'failed' && { failure: result.failures[nextFailure++] ?? '' }) }),
+      ...(place !== undefined && { place, ...(place === 'failed' && { failure: result.failures[nextFailure++] ?? '' }) }),
       ...(nth !== undefined && { embedding: result.embeddings.slice(nth * width, (nth + 1) * width) }),
     });
   });

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Addon } from '../../bindings/Addon.js';
-import type { GrammarKind, NativeGrammar, NativeVocabulary } from '../../bindings/Grammars.js';
+import type { GrammarAddon, GrammarKind, NativeGrammar, NativeVocabulary } from '../../bindings/Grammars.js';
 import { fromNativeError, isNativeError } from '../../bindings/nativeCall.js';
 import { ResponseFormatError } from '../../errors/ResponseFormatError.js';
 import type { Tokenizer } from '../../model/Tokenizer.js';
@@ -12,8 +11,6 @@ import { tokenTexts } from './tokenTexts.js';
 /** What an engine keeps of compiled grammars, beside those of rows that it has: their number, and bytes of their texts (a compiled one takes up to some fifty times its text). */
 export const GRAMMARS_KEPT = { count: 256, bytes: 2 * 2 ** 20 } as const;
 
-type GrammarMaker = Pick<Addon, 'grammars' | 'createVocabulary' | 'compileGrammar'>;
-
 /** A model's grammars: each format is compiled once, beside JavaScript, and kept while it is among the last ones. */
 export class Grammars {
   private vocabulary: Promise<NativeVocabulary> | undefined;
@@ -22,13 +19,16 @@ export class Grammars {
   private keptBytes = 0;
 
   constructor(
-    private readonly addon: GrammarMaker,
+    private readonly addon: GrammarAddon,
     private readonly tokenizer: Tokenizer,
     private readonly vocabularySize: number,
+    /** Whether other engines have layers of the model. */
+    private readonly shared = false,
   ) {}
 
   /** @throws ResponseFormatError for a format that answers cannot be held to, and where the addon has no grammars */
   async of(format: HeldFormat): Promise<AnswerFormat> {
+    if (this.shared) throw new ResponseFormatError('responseFormat: found one, expected none where engines share the layers of a model: tokens are sampled by another engine, which is told no grammar');
     if (!this.addon.grammars) {
       throw new ResponseFormatError(
         'responseFormat: found an addon without constrained decoding, for cargo was not there when it was built: install Rust\'s cargo (1.87 or newer) and build it again with `node scripts/install.mjs`',

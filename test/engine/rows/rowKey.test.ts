@@ -10,6 +10,7 @@ test('whatever decides an answer changes the key, and nothing else does', () => 
   const changed: Partial<PreparedRow>[] = [
     { tokens: [1, 2] }, { tokens: [1, 2, 4] }, { tokens: [3, 2, 1] }, { maxNewTokens: 6 }, { temperature: 0.6 }, { temperature: 0 }, { topP: 0.8 }, { topK: 6 }, { minP: 0 },
     { repetitionPenalty: 1 }, { seed: 4 }, { stop: [] }, { stop: ['x', 'y'] }, { stop: ['y'] },
+    { responseFormat: { type: 'regex', regex: 'a' } }, { responseFormat: { type: 'grammar', grammar: 'a' } }, { responseFormat: { type: 'json_schema', schema: true } }, { responseFormat: { type: 'json_schema', schema: {} } },
   ];
   const keys = [rowKey(row, rules), ...changed.map((change) => rowKey({ ...row, ...change }, rules)), rowKey(row, { ...rules, ignoreEos: true }), rowKey(row, { ...rules, logprobs: 0 }), rowKey(row, { ...rules, logprobs: 1 }), rowKey(row, rules, 'another engine')];
   expect(new Set(keys).size).toBe(keys.length);
