@@ -380,6 +380,7 @@ void NativeRuntime::drain() {
   const bool progressed = std::exchange(reportedBytes_, loaded) != loaded && !onProgress_.IsEmpty();
   const Napi::Function onProgress = progressed ? onProgress_.Value() : Napi::Function();
   if (!loading_) onProgress_.Reset();
+  const Napi::Function onCompleted = completions.empty() ? Napi::Function() : onCompleted_.Value();
   if (closed) settleClose();
   updateBusy();
 
@@ -393,7 +394,7 @@ void NativeRuntime::drain() {
     }
   };
   if (progressed) call(onProgress, {Napi::Number::New(env_, static_cast<double>(loaded))});
-  if (!completions.empty()) call(onCompleted_.Value(), {completionsToJavaScript(env_, completions, timeOriginSeconds_)});
+  if (!completions.empty()) call(onCompleted, {completionsToJavaScript(env_, completions, timeOriginSeconds_)});
   if (thrown) throw *thrown;
 }
 
@@ -420,6 +421,7 @@ void NativeRuntime::settleClose() {
   closing_.clear();
   updateBusy();
   shutDown();
+  onCompleted_.Reset();  // it leads back to this object by way of its device, and would keep both, and all that a device has seen, for ever
   for (const Napi::Promise::Deferred& deferred : closing) deferred.Resolve(env_.Undefined());
 }
 

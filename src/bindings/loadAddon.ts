@@ -7,7 +7,8 @@ import type { Addon } from './Addon.js';
 
 /** Works wherever the package lies, and also where package managers run no install scripts unless they are told to. */
 function remedy(): string {
-  return `build it with \`node ${JSON.stringify(inPackage('scripts/install.mjs'))}\`, which needs CMake and a C++ compiler`;
+  const name = `@spillway/${process.platform}-${process.arch}`;
+  return `build it with \`node ${JSON.stringify(inPackage('scripts/install.mjs'))}\`, which needs CMake and a C++ compiler, or let optional dependencies be installed, which bring it as ${name}`;
 }
 
 let loaded: { readonly addon: Addon; readonly path: string } | undefined;
@@ -30,11 +31,26 @@ function load(): { readonly addon: Addon; readonly path: string } {
   return loaded;
 }
 
-/** Paths to try, in order. */
+/** Paths to try, in order: whoever has built the addon wants that one, others have the package for their platform. */
 function candidates(): string[] {
   const chosen = process.env['SPILLWAY_ADDON'];
   if (chosen !== undefined && chosen !== '') return [chosen];
-  return ['native/build/Release/spillway.node', 'native/build/Debug/spillway.node'].map(inPackage);
+  return [...['native/build/Release/spillway.node', 'native/build/Debug/spillway.node'].map(inPackage), ...prebuilt(createRequire(import.meta.url))];
+}
+
+/**
+ * The addons of the packages for this platform that are installed (scripts/release/platforms.mjs). Where a package manager does not heed `libc` there are two, of which one loads.
+ * @internal exported for tests
+ */
+export function prebuilt({ resolve }: Pick<NodeJS.Require, 'resolve'>, { platform, arch } = process): string[] {
+  const names = [`${platform}-${arch}`, ...(platform === 'linux' ? [`${platform}-${arch}-musl`] : [])];
+  return names.flatMap((name) => {
+    try {
+      return [resolve(`@spillway/${name}`)];
+    } catch {
+      return [];
+    }
+  });
 }
 
 function inPackage(path: string): string {

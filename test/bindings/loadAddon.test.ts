@@ -1,8 +1,9 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from '@jest/globals';
-import { loadAddon, loadFrom } from '../../src/bindings/loadAddon.js';
+import { loadAddon, loadFrom, prebuilt } from '../../src/bindings/loadAddon.js';
 import { NativeError } from '../../src/errors/NativeError.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'spillway-load-'));
@@ -39,6 +40,22 @@ describe('loadAddon', () => {
   test('refuses an addon of another version', () => {
     const path = join(process.cwd(), 'native/build/Release/spillway.node');
     expect(refusal([path], '9.9.9').message).toMatch(/built from version \S+, expected 9\.9\.9/);
+  });
+
+  test('finds the package for its platform, of glibc and of musl on Linux, and nothing where there is none', () => {
+    const scope = join(folder, 'node_modules', '@spillway');
+    const install = (name: string): string => {
+      mkdirSync(join(scope, name), { recursive: true });
+      writeFileSync(join(scope, name, 'package.json'), JSON.stringify({ name: `@spillway/${name}`, main: 'spillway.node' }));
+      writeFileSync(join(scope, name, 'spillway.node'), '');
+      return realpathSync(join(scope, name, 'spillway.node'));
+    };
+    const require = createRequire(join(folder, 'index.js'));
+    const found = (platform: NodeJS.Platform, arch: NodeJS.Architecture): string[] => prebuilt(require, { ...process, platform, arch });
+    const [glibc, musl, mac] = ['linux-x64', 'linux-x64-musl', 'darwin-arm64'].map(install);
+    expect(found('linux', 'x64')).toEqual([glibc, musl]);
+    expect(found('darwin', 'arm64')).toEqual([mac]);
+    expect(found('linux', 'arm64')).toEqual([]);
   });
 
   test('describes the machine', () => {

@@ -7,6 +7,7 @@ import {
   compute, diagonalBlock, Engine, InterruptedError, loadWeight, MemoryBudgetError, ModelFileError, offloadGenerate, pulled, rowByRow, serialize, synchronize, UsageError, zigZagBlock,
   type EngineOptions, type Progress, type Row, type RowInput, type RowResult, type RunOptions, type RunStats, type TraceEvent,
 } from '../../src/index.js';
+import { liveHeapBytes } from '../support/liveHeapBytes.js';
 
 const model = (name: string): string => fileURLToPath(new URL(`../fixtures/models/${name}`, import.meta.url));
 
@@ -36,7 +37,7 @@ const essence = ({ id, tokens, finishReason, logprobs }: RowResult): unknown => 
 const byId = (results: readonly RowResult[]): Map<unknown, unknown> => new Map(results.map((result) => [result.id, essence(result)]));
 
 const COMPANIES: readonly (readonly [string, Partial<EngineOptions>])[] = [
-  ['llama-Q4_1.gguf', {}], ['gemma3-mixed.gguf', {}], ['mixtral', {}], ['falcon-rw', {}], ['opt-post-projected', {}],
+  ['llama-Q4_1.gguf', {}], ['gemma3-mixed.gguf', {}], ['mixtral', {}], ['qwen3-moe', {}], ['falcon-rw', {}], ['opt-post-projected', {}],
   ['llama-Q4_1.gguf', { compressCache: '4bit', sparseAttention: 0.3 }], ['gemma3-mixed.gguf', { compressCache: '8bit', precision: 'float32' }],
 ];
 describe.each(COMPANIES)('%s, %j: a row does not depend on its company', (name, more) => {
@@ -434,5 +435,18 @@ describe('an engine', () => {
     await expect(running).rejects.toThrow(InterruptedError);
     expect(() => short.generate([])).toThrow(/closed/);
     await short.close();
+  });
+
+  test('a closed one is given back, and all that its runs have seen', async () => {
+    const opened = async (): Promise<WeakRef<Engine>> => {
+      await using engine = await Engine.open({ model: model('llama-Q4_1.gguf'), batchSize: 2 });
+      await collect(engine.generate(rowsOf(5)));
+      return new WeakRef(engine);
+    };
+    const engines = [await opened(), await opened(), await opened()];
+    // What was awaited last may still be on somebody's stack.
+    await new Promise((resolve) => setTimeout(resolve, 10));
+    liveHeapBytes();
+    expect(engines.filter((engine) => engine.deref() !== undefined)).toHaveLength(0);
   });
 });

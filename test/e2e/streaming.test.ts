@@ -17,7 +17,7 @@ afterAll(() => {
 
 const generate = (options: EngineOptions, run: RunOptions = {}): Promise<RowResult[]> => generateUnequal({ disk, ...options }, run);
 
-describe.each(['llama-Q4_1.gguf', 'gemma3-mixed.gguf', 'mixtral', 'falcon-new'])('%s with weights on disk', (name) => {
+describe.each(['llama-Q4_1.gguf', 'gemma3-mixed.gguf', 'mixtral', 'qwen3-moe-Q4_0.gguf', 'falcon-new'])('%s with weights on disk', (name) => {
   let reference: RowResult[];
   beforeAll(async () => {
     reference = await generate({ model: model(name) });

@@ -58,7 +58,7 @@ test('the device is the emulated one', () => {
 });
 
 describe.each([
-  'llama-Q8_0.gguf', 'llama-Q4_K.gguf', 'mistral', 'mixtral', 'qwen2', 'qwen3', 'phi3', 'gemma3-mixed.gguf', 'falcon-rw', 'falcon-new', 'gpt-neox', 'opt-post-projected',
+  'llama-Q8_0.gguf', 'llama-Q4_K.gguf', 'mistral', 'mixtral', 'qwen2', 'qwen3', 'qwen3-moe-Q4_0.gguf', 'phi3', 'gemma3-mixed.gguf', 'falcon-rw', 'falcon-new', 'gpt-neox', 'opt-post-projected',
 ])('%s', (name) => {
   test.each(['default', 'float32'] as const)("greedy answers are those of the processor (%s)", async (precision) => {
     const rows = greedy.slice(0, 12);

@@ -55,6 +55,9 @@ const KNOWN: Readonly<Record<string, KnownShape>> = {
   'qwen2-7b': gated('qwen2', 28, 28, 4, 3584, 18944, 152064, 32768),
   'qwen2-72b': gated('qwen2', 80, 64, 8, 8192, 29568, 152064, 32768),
   'qwen3-8b': gated('qwen3', 36, 32, 8, 4096, 12288, 151936, 40960, { head_dim: 128 }),
+  'qwen3-30b-a3b': gated('qwen3_moe', 48, 32, 4, 2048, 6144, 151936, 40960, {
+    head_dim: 128, num_experts: 128, num_experts_per_tok: 8, moe_intermediate_size: 768, norm_topk_prob: true,
+  }),
   'smollm2-135m': gated('llama', 30, 9, 3, 576, 1536, 49152, 8192, { tie_word_embeddings: true }),
   'smollm2-1.7b': gated('llama', 24, 32, 32, 2048, 8192, 49152, 8192, { tie_word_embeddings: true }),
 };

@@ -14,13 +14,14 @@ import { opt } from './families/opt.js';
 import { phi3 } from './families/phi3.js';
 import { qwen2 } from './families/qwen2.js';
 import { qwen3 } from './families/qwen3.js';
+import { qwen3Moe } from './families/qwen3Moe.js';
 import type { Description, Family } from './Family.js';
 import { describeValue } from '../files/describeValue.js';
 import { Fields } from './Fields.js';
 import { checkDecoder } from './specs.js';
 import { TensorIndex } from './TensorIndex.js';
 
-const FAMILIES: readonly Family[] = [opt, llama, mistral, qwen2, qwen3, gemma3, gptNeox, falcon, phi3, mixtral];
+const FAMILIES: readonly Family[] = [opt, llama, mistral, qwen2, qwen3, qwen3Moe, gemma3, gptNeox, falcon, phi3, mixtral];
 
 /** `model_type` values of config.json that are known. */
 export const knownModelTypes: readonly string[] = FAMILIES.flatMap((family) => family.modelTypes);

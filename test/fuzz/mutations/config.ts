@@ -7,7 +7,7 @@ const SIZES = ['num_hidden_layers', 'hidden_size', 'intermediate_size', 'ffn_dim
 const NUMBERS = ['rms_norm_eps', 'layer_norm_eps', 'layer_norm_epsilon', 'rope_theta', 'rope_local_base_freq', 'rotary_emb_base', 'rotary_pct', 'partial_rotary_factor', 'sliding_window', 'sliding_window_pattern', 'max_window_layers', 'query_pre_attn_scalar', 'original_max_position_embeddings'];
 const FLAGS = ['tie_word_embeddings', 'alibi', 'bias', 'attention_bias', 'multi_query', 'new_decoder_architecture', 'parallel_attn', 'use_parallel_residual', 'use_sliding_window', 'do_layer_norm_before', '_remove_final_layer_norm', 'enable_bias', 'layer_norm_elementwise_affine', 'mlp_bias'];
 const WORDS = ['model_type', 'hidden_act', 'activation', 'activation_function', 'hidden_activation', 'rope_scaling', 'layer_types', 'torch_dtype', 'quantization_config'];
-export const MODEL_TYPES = ['opt', 'llama', 'mistral', 'qwen2', 'qwen3', 'gemma3_text', 'gemma3', 'gpt_neox', 'falcon', 'phi3', 'mixtral', 'gpt2', ''];
+export const MODEL_TYPES = ['opt', 'llama', 'mistral', 'qwen2', 'qwen3', 'qwen3_moe', 'gemma3_text', 'gemma3', 'gpt_neox', 'falcon', 'phi3', 'mixtral', 'gpt2', ''];
 
 /** config.json: sizes that may still fit the weights, numbers at their bounds, rotary settings of every kind, any place. */
 export function mutatedConfig(random: Random, config: Json): Json {

@@ -33,7 +33,7 @@ export function mutatedMetadata(random: Random, metadata: readonly Entry[]): rea
     [2, () => put(token(random.pick(['add_bos_token', 'add_eos_token', 'add_space_prefix', 'remove_extra_whitespaces'])), () => scalar('bool', random.chance(0.5)))],
     [2, () => put(token('pre'), () => scalar('string', random.pick(PRE)))],
     [1, () => put(token('model'), () => scalar('string', random.pick(['gpt2', 'llama', 'bert', 't5', word(random)])))],
-    [1, () => put('general.architecture', () => scalar('string', random.pick(['llama', 'qwen2', 'qwen3', 'gemma3', 'phi3', 'falcon', 'gptneox', word(random)])))],
+    [1, () => put('general.architecture', () => scalar('string', random.pick(['llama', 'qwen2', 'qwen3', 'qwen3moe', 'gemma3', 'phi3', 'falcon', 'gptneox', word(random)])))],
     [2, () => put(key, () => anyValue(random))],
     [1, () => put(key, () => undefined)],
     [1, () => [...metadata, [random.chance(0.5) ? key : text(random), anyValue(random)] as const]],

@@ -29,6 +29,44 @@ describe('Mistral and Mixtral', () => {
   });
 });
 
+describe('Qwen 3 with experts', () => {
+  const published = { model_type: 'qwen3_moe', norm_topk_prob: true, head_dim: 128, num_experts: 128, num_experts_per_tok: 8, moe_intermediate_size: 768 };
+  test('norms over heads, and in each layer as many experts as either name of their count says', () => {
+    const experts = { kind: 'experts', activation: 'silu', experts: { count: 128, perToken: 8 } };
+    expect(decoder(published)).toMatchObject({ family: 'qwen3_moe', feedForwardSize: 768, attention: { qkNorm: true }, feedForward: experts });
+    const { num_experts: count, ...others } = published;
+    expect(decoder({ ...others, num_local_experts: count }).feedForward).toEqual(experts);
+  });
+  test.each([
+    [{ norm_topk_prob: false }, 'norm_topk_prob: found false, expected true'],
+    [{ norm_topk_prob: undefined }, 'norm_topk_prob: found false, expected true'],
+    [{ decoder_sparse_step: 2 }, 'decoder_sparse_step: found 2, expected 1'],
+    [{ mlp_only_layers: [0] }, 'mlp_only_layers: found an array of 1, expected []'],
+    [{ mlp_only_layers: 'none' }, 'mlp_only_layers: found "none", expected []'],
+    [{ num_experts: 4 }, 'experts per token: found 8, expected at most 4'],
+  ])('refuses %j', (changes, message) => {
+    expect(() => decoder({ ...published, ...changes })).toThrow(message);
+  });
+  test('GGUF: the width of an expert is what the file says of experts, not of the block', () => {
+    const header = ggufHeader(
+      'qwen3moe',
+      {
+        block_count: 1, embedding_length: 8, context_length: 64, feed_forward_length: 20, expert_feed_forward_length: 6, 'attention.head_count': 2, 'attention.head_count_kv': 1,
+        'attention.key_length': 4, 'attention.value_length': 4, 'attention.layer_norm_rms_epsilon': 1e-6, expert_count: 3, expert_used_count: 2,
+      },
+      {
+        'token_embd.weight': [10, 8], 'output_norm.weight': [8], 'output.weight': [10, 8], 'blk.0.attn_norm.weight': [8], 'blk.0.ffn_norm.weight': [8],
+        'blk.0.attn_q.weight': [8, 8], 'blk.0.attn_k.weight': [4, 8], 'blk.0.attn_v.weight': [4, 8], 'blk.0.attn_output.weight': [8, 8], 'blk.0.attn_q_norm.weight': [4],
+        'blk.0.attn_k_norm.weight': [4], 'blk.0.ffn_gate_inp.weight': [3, 8], 'blk.0.ffn_gate_exps.weight': [3, 6, 8], 'blk.0.ffn_up_exps.weight': [3, 6, 8],
+        'blk.0.ffn_down_exps.weight': [3, 8, 6],
+      },
+    );
+    const model = describeModel(header);
+    expect(model.decoder).toMatchObject({ family: 'qwen3_moe', feedForwardSize: 6, position: { style: 'halves' }, feedForward: { experts: { count: 3, perToken: 2 } } });
+    expect(describeBindings(model.bindings, header.tensors)).toMatchObject({ 'expert.2.up.weight@0': 'blk.0.ffn_up_exps.weight 12+6', 'expert.1.down.weight@0': 'blk.0.ffn_down_exps.weight 8+8' });
+  });
+});
+
 describe('Qwen', () => {
   const small = { model_type: 'qwen2', num_hidden_layers: 4, sliding_window: 7, max_window_layers: 3 };
   test('a window only where it is switched on, and only in the last layers', () => {

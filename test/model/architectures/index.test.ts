@@ -13,9 +13,9 @@ const { defaults } = JSON.parse(readFileSync(new URL('../../fixtures/configs.jso
 describe('families', () => {
   test('the known ones', () => {
     expect([...knownModelTypes].sort()).toEqual(
-      ['falcon', 'gemma3', 'gemma3_text', 'gpt_neox', 'llama', 'mistral', 'mixtral', 'opt', 'phi3', 'qwen2', 'qwen3'],
+      ['falcon', 'gemma3', 'gemma3_text', 'gpt_neox', 'llama', 'mistral', 'mixtral', 'opt', 'phi3', 'qwen2', 'qwen3', 'qwen3_moe'],
     );
-    expect([...knownGgufArchitectures].sort()).toEqual(['falcon', 'gemma3', 'gptneox', 'llama', 'phi3', 'qwen2', 'qwen3']);
+    expect([...knownGgufArchitectures].sort()).toEqual(['falcon', 'gemma3', 'gptneox', 'llama', 'phi3', 'qwen2', 'qwen3', 'qwen3moe']);
   });
 
   test.each([['mamba'], ['__proto__'], ['constructor'], [3], [undefined], [null]])('model_type %p is refused with the list of what is known', (type) => {

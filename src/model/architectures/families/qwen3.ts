@@ -12,7 +12,7 @@ const DEFAULTS: GatedDefaults = {
   context: 32768, epsilon: 1e-6, theta: 10000,
 };
 
-const withQueryKeyNorm = (decoder: DecoderSpec): DecoderSpec => ({ ...decoder, attention: { ...decoder.attention, qkNorm: true } });
+export const withQueryKeyNorm = (decoder: DecoderSpec): DecoderSpec => ({ ...decoder, attention: { ...decoder.attention, qkNorm: true } });
 
 /** Qwen 3: a norm over each head of q and k, and heads whose sizes need not add up to the hidden size. */
 export const qwen3: Family = {
