@@ -6,7 +6,8 @@ import { main as etlJob } from '../../examples/02-etl-job.js';
 import { main as customSchedule } from '../../examples/03-custom-schedule.js';
 import { main as layersOnTwoEngines } from '../../examples/04-layers-on-two-engines.js';
 import { main as tables } from '../../examples/05-tables.js';
-import { main as extractToObject } from '../../examples/06-extract-to-object.js';
+import { main as classified } from '../../examples/06-classify.js';
+import { main as extractToObject } from '../../examples/07-extract-to-object.js';
 import { collect } from '../jobs/support/files.js';
 import { readRows } from '../../src/jobs/readRows.js';
 import { tinyChatModel } from '../support/tinyChatModel.js';
@@ -27,7 +28,7 @@ describe('examples', () => {
 
   test('all of them are tested here', async () => {
     const names: string[] = await readdir('examples');
-    expect(names.filter((name) => name.endsWith('.ts')).sort()).toEqual(['01-rxjs-pipeline.ts', '02-etl-job.ts', '03-custom-schedule.ts', '04-layers-on-two-engines.ts', '05-tables.ts', '06-extract-to-object.ts']);
+    expect(names.filter((name) => name.endsWith('.ts')).sort()).toEqual(['01-rxjs-pipeline.ts', '02-etl-job.ts', '03-custom-schedule.ts', '04-layers-on-two-engines.ts', '05-tables.ts', '06-classify.ts', '07-extract-to-object.ts']);
   });
 
   test('the RxJS pipeline answers every review, in order', async () => {
@@ -43,6 +44,14 @@ describe('examples', () => {
     expect(lines.map(({ ticket }) => ticket).sort()).toEqual([4711, 4712, 4713, 4714]);
     expect(lines.filter(({ error }) => error !== undefined)).toEqual([{ ticket: 4713, error: 'the ticket has no text' }]);
     await rm(dirname(file), { recursive: true });
+  });
+
+  test('classifying tells two labels apart for each review', async () => {
+    const { labels, best, embeddings } = await classified(model.path);
+    expect(labels.map(({ index, error }) => [index, error])).toEqual([[0, undefined], [1, undefined], [2, undefined]]);
+    for (const { probabilities = {} } of labels) expect(Object.values(probabilities).reduce((sum, each) => sum + each, 0)).toBeCloseTo(1, 10);
+    expect([' Paris.', ' a banana.', ' in the north.']).toContain(best);
+    expect(embeddings.map(({ embedding }) => embedding?.length)).toEqual([64, 64, 64]);
   });
 
   test('the custom schedule changes the order of work and no answer', async () => {

@@ -1,4 +1,4 @@
-// Extraction to a typed object: every answer is JSON of the schema's form, and the compiler knows its fields. Usage: node scripts/run-example.mjs 06-extract-to-object [MODEL]
+// Extraction to a typed object: every answer is JSON of the schema's form, and the compiler knows its fields. Usage: node scripts/run-example.mjs 07-extract-to-object [MODEL]
 import { Engine, type Row } from 'spillway';
 import { z } from 'zod';
 
