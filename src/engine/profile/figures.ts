@@ -1,4 +1,4 @@
-import type { MachineFigure } from '../../bindings/Addon.js';
+import type { MachineFigure } from '../../bindings/Profile.js';
 
 /** A rate of what costs nothing. */
 export const NO_COST = 1e15;

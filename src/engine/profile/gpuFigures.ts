@@ -1,4 +1,4 @@
-import type { MachineFigure } from '../../bindings/Addon.js';
+import type { MachineFigure } from '../../bindings/Profile.js';
 import { CACHE_KINDS, LONG_INPUTS, MATMUL_WEIGHTS, type ComputeProfile, type HardwareProfile } from '../policy/HardwareProfile.js';
 import { NO_COST, round, rowHeads, slowest } from './figures.js';
 

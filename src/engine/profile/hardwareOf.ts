@@ -1,4 +1,4 @@
-import type { MachineFigure, MachineFigures } from '../../bindings/Addon.js';
+import type { MachineFigure, MachineFigures } from '../../bindings/Profile.js';
 import { NativeError } from '../../errors/NativeError.js';
 import { CACHE_KINDS, LONG_INPUTS, MATMUL_WEIGHTS, type ComputeProfile, type DiskOperation, type HardwareProfile, type OtherCompute } from '../policy/HardwareProfile.js';
 import { gpuFigures } from './gpuFigures.js';

@@ -1,7 +1,8 @@
 import { checkMembers, type Check } from '../../arguments/checkMembers.js';
 import { checkFunction, checkSignal } from '../../arguments/checks.js';
 import { number, size, text, whole } from '../../arguments/memberChecks.js';
-import type { Addon, MachineFacts, MachineFigures } from '../../bindings/Addon.js';
+import type { Addon, MachineFacts } from '../../bindings/Addon.js';
+import type { MachineFigures } from '../../bindings/Profile.js';
 import type { GpuFacts } from '../../bindings/Gpu.js';
 import { loadAddon } from '../../bindings/loadAddon.js';
 import { stoppable } from '../../bindings/stoppable.js';

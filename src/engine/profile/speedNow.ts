@@ -1,4 +1,4 @@
-import type { MachineFigures } from '../../bindings/Addon.js';
+import type { MachineFigures } from '../../bindings/Profile.js';
 import { loadAddon } from '../../bindings/loadAddon.js';
 import { SPEED_TOKENS, type MachineSpeed } from '../policy/atSpeed.js';
 import type { HardwareProfile } from '../policy/HardwareProfile.js';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import type { MachineFigure, MachineFigures } from '../../../src/bindings/Addon.js';
+import type { MachineFigure, MachineFigures } from '../../../src/bindings/Profile.js';
 import { parseHardware } from '../../../src/engine/policy/HardwareProfile.js';
 import { matmulFlopsPerSecond } from '../../../src/engine/policy/spillway/computeSeconds.js';
 import { hardwareOf } from '../../../src/engine/profile/hardwareOf.js';

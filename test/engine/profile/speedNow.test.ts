@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { parseHardware } from '../../../src/engine/policy/HardwareProfile.js';
 import { profileMachine } from '../../../src/engine/profile/profileMachine.js';
 import { speedNow, speedOf } from '../../../src/engine/profile/speedNow.js';
-import type { MachineFigure } from '../../../src/bindings/Addon.js';
+import type { MachineFigure } from '../../../src/bindings/Profile.js';
 import { CPU_MACHINE } from '../policy/support/hardware.js';
 
 const figure = (what: MachineFigure['what'], perSecond: number, tokens = 0): MachineFigure => ({
