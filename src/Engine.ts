@@ -17,7 +17,7 @@ import { Run } from './engine/execution/Run.js';
 import type { RunRow } from './engine/execution/RunRow.js';
 import { RunRecorder } from './engine/execution/RunRecorder.js';
 import type { SquareRunSetup } from './engine/execution/SquareRun.js';
-import { zodFormat, zodValue } from './engine/grammar/zodSchema.js';
+import { withSchema } from './engine/grammar/zodSchema.js';
 import { memoryUse } from './engine/memoryUse.js';
 import type { Movement } from './engine/memory/movement.js';
 import { pagedMovement } from './engine/memory/pagedMovement.js';
@@ -178,17 +178,14 @@ export class Engine implements GenerationSource, AsyncDisposable {
    */
   generate<Options extends RunOptions = RunOptions>(rows: RowSource, options?: Options): AsyncGenerator<RowResult<ValueOf<Options>>, void, undefined>;
   generate(rows: RowSource, options: RunOptions = {}): AsyncGenerator<RowResult, void, undefined> {
-    this.checkOptions(options);
-    checkRows(rows);
+    this.checkRun(rows, options);
     return this.iterate(rows, options);
   }
 
   /** The parts of a generation, for compositions of one's own: see `generatedRows`. */
   generation(rows: AsyncIterable<RowInput> | Iterable<RowInput>, given: RunOptions = {}): Generation {
-    this.checkOptions(given);
-    checkRows(rows);
-    const { schema } = given;
-    const options = schema ? { ...given, responseFormat: zodFormat(schema) } : given;
+    this.checkRun(rows, given);
+    const { options, refine } = withSchema(given);
     const schedule = options.schedule ?? BLOCK_SCHEDULES[this.settled.schedule]();
     const { grid } = this.settled;
     const places = grid.slots * grid.rowsPerSlot;
@@ -212,8 +209,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
       recorder,
       answers,
       resultIdentity: this.resultIdentityKey,
-      answerFormat: (format) => this.grammars.of(format),
-      refine: schema && zodValue(schema),
+      answerFormat: (format) => this.grammars.of(format), refine,
     }));
     const run = this.start(source, { ...options, schedule, mostRows: this.outlook.mostRows }, recorder);
     this.outlook.began(ledger);
@@ -373,9 +369,10 @@ export class Engine implements GenerationSource, AsyncDisposable {
     if (this.closing) throw new UsageError('the engine is closed');
   }
 
-  private checkOptions(options: RunOptions): void {
+  private checkRun(rows: unknown, options: RunOptions): void {
     this.checkOpen();
     checkRunOptions(options, this.source.decoder.vocabularySize);
+    checkRows(rows);
     this.checkLayers(options.peers);
     if (options.peers && options.reuse) throw new UsageError('reuse: found a store, expected none where peers have layers of the model: what they compute with is no part of what answers are kept under');
   }

@@ -51,7 +51,7 @@ export class SchemaDocument {
     const missing = (why: string): UnsupportedSchema => new UnsupportedSchema(at, keyword, `found ${found(reference)}, ${why}`);
     const address = addressOf(reference, from.base);
     if (address === undefined) throw missing('which is no address');
-    const [resource = '', fragment = ''] = splitAt(address, '#');
+    const [resource, fragment] = splitAt(address, '#');
     const owner = this.#byAddress.get(resource);
     if (owner === undefined) throw missing('which is not in this schema: nothing is fetched; put it into $defs');
     if (fragment === '') return owner;
@@ -88,18 +88,18 @@ export class SchemaDocument {
       walked += `/${part}`;
       base = this.#byPointer.get(walked)?.base ?? base;
     }
-    return typeof value === 'boolean' || isObject(value) ? this.#enter(pointer, value as JsonObject, base) : undefined;
+    return typeof value === 'boolean' || isObject(value) ? this.#enter(pointer, value, base) : undefined;
   }
 
   #enter(pointer: string, schema: Json, base: string): Subschema {
     if (typeof schema !== 'boolean' && !isObject(schema)) throw new UnsupportedSchema(pointer, undefined, `found ${found(schema)}, expected a schema: an object, true or false`);
     if (this.#byPointer.size >= SCHEMA_LIMITS.schemas) throw new UnsupportedSchema(pointer, undefined, `found more than ${SCHEMA_LIMITS.schemas} schemas, expected at most so many`);
     if (typeof schema === 'boolean') return this.#add(pointer, schema, base);
-    checkKeywords(schema as JsonObject, pointer);
-    const own = this.#baseOf(schema as JsonObject, pointer, base);
-    const entered = this.#add(pointer, schema as JsonObject, own);
+    checkKeywords(schema, pointer);
+    const own = this.#baseOf(schema, pointer, base);
+    const entered = this.#add(pointer, schema, own);
     this.#name(entered, own !== base);
-    for (const [rest, below] of subschemas(schema as JsonObject)) if (!this.#byPointer.has(pointer + rest)) this.#enter(pointer + rest, below, own);
+    for (const [rest, below] of subschemas(schema)) if (!this.#byPointer.has(pointer + rest)) this.#enter(pointer + rest, below, own);
     return entered;
   }
 

@@ -33,9 +33,9 @@ export class Values {
     const { schema } = place;
     if (typeof schema === 'boolean') return this.#keep(place, schema);
     const copy = Object.create(null) as Record<string, unknown>;
-    this.#keep(place, copy as CheckedSchema);
+    this.#keep(place, copy);
     for (const [keyword, value] of Object.entries(schema)) if (value !== undefined) Object.assign(copy, this.#keyword(place, keyword, value));
-    return copy as CheckedSchema;
+    return copy;
   }
 
   #keep(place: Subschema, copy: CheckedSchema | boolean): CheckedSchema | boolean {
