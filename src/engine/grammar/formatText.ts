@@ -39,7 +39,7 @@ function json(schema: unknown): string {
   if ((typeof schema !== 'object' && typeof schema !== 'boolean') || schema === null || Array.isArray(schema)) return refuse('schema', schema, 'a JSON Schema: an object, true or false');
   let written: string | undefined;
   try {
-    written = JSON.stringify(schema) as string | undefined;
+    written = JSON.stringify(schema);
   } catch (error) {
     throw new ResponseFormatError('responseFormat.schema: found what is no JSON, expected plain JSON data', '', undefined, { cause: error });
   }
