@@ -4,7 +4,11 @@
 
 #if defined(__x86_64__)
 #include <nmmintrin.h>
+#ifdef __clang__
+#define SPILLWAY_CRC_TARGET __attribute__((target("crc32")))
+#else
 #define SPILLWAY_CRC_TARGET __attribute__((target("sse4.2")))
+#endif
 #define SPILLWAY_CRC_HARDWARE 1
 #elif defined(__aarch64__)
 #include <arm_acle.h>
