@@ -1,9 +1,14 @@
 # Constrained decoding, in Rust: a static library that cargo makes, wherever cargo is. All build folders of this source share it.
 set(SPILLWAY_GRAMMAR AUTO CACHE STRING "Constrained decoding: AUTO (where cargo can build it), ON (an error without) or OFF")
+set(SPILLWAY_CARGO_TARGET "" CACHE STRING "Rust's name of the platform that is built for, such as aarch64-unknown-linux-gnu, where that is another one")
 set(SPILLWAY_LEAST_CARGO 1.87)
 
 # What stands in the way of building it; empty: nothing does. What it is made of is fetched now, so that a machine without a network finds out before the build.
 function(spillway_cargo_missing result)
+  if(CMAKE_CROSSCOMPILING AND NOT SPILLWAY_CARGO_TARGET)
+    set(${result} "it is built for another platform, which SPILLWAY_CARGO_TARGET does not name" PARENT_SCOPE)
+    return()
+  endif()
   find_program(SPILLWAY_CARGO cargo HINTS $ENV{CARGO_HOME}/bin $ENV{HOME}/.cargo/bin)
   if(NOT SPILLWAY_CARGO)
     set(${result} "cargo was not found" PARENT_SCOPE)
@@ -36,11 +41,15 @@ if(NOT SPILLWAY_GRAMMAR STREQUAL "OFF")
   else()
     set(grammar_folder ${PROJECT_SOURCE_DIR}/native/grammar)
     set(grammar_build ${PROJECT_SOURCE_DIR}/native/build-grammar)
-    set(grammar_library ${grammar_build}/release/libspillway_grammar.a)
+    set(grammar_library ${grammar_build}/${SPILLWAY_CARGO_TARGET}/release/libspillway_grammar.a)
+    set(grammar_target "")
+    if(SPILLWAY_CARGO_TARGET)
+      set(grammar_target --target ${SPILLWAY_CARGO_TARGET})
+    endif()
     file(GLOB grammar_sources CONFIGURE_DEPENDS ${grammar_folder}/src/*.rs)
     add_custom_command(
       OUTPUT ${grammar_library}
-      COMMAND ${CMAKE_COMMAND} -E env --unset=RUSTFLAGS ${SPILLWAY_CARGO} build --release --locked --quiet --target-dir ${grammar_build}
+      COMMAND ${CMAKE_COMMAND} -E env --unset=RUSTFLAGS ${SPILLWAY_CARGO} build --release --locked --quiet --target-dir ${grammar_build} ${grammar_target}
       # cargo leaves a library as it is that comes out the same; it would be made again and again.
       COMMAND ${CMAKE_COMMAND} -E touch ${grammar_library}
       WORKING_DIRECTORY ${grammar_folder}

@@ -160,3 +160,13 @@ function canonical(value: Json): string {
 
 /** Every value. */
 export const ANY: Alternative = NOTHING;
+
+/** Anything but an object with the property. */
+export function without(name: string): Alternative {
+  return alternative({ object: { absent: new Set([name]) } });
+}
+
+/** An object with these properties. */
+export function withAll(...names: readonly string[]): Alternative {
+  return alternative({ types: ['object'], object: { required: names } });
+}

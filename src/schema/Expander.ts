@@ -1,5 +1,5 @@
 import { found } from '../arguments/found.js';
-import { alternative, ANY, both, type Alternative, type Goal, type PropertiesLayer } from './Alternative.js';
+import { alternative, ANY, both, withAll, without, type Alternative, type Goal, type PropertiesLayer } from './Alternative.js';
 import { disjoint } from './disjoint.js';
 import { FORMATS } from './formats.js';
 import { escaped, type Json, type JsonObject, type TypeName } from './keywords.js';
@@ -8,18 +8,10 @@ import { negated } from './negated.js';
 import { PatternProblem, translated } from './patterns.js';
 import type { SchemaDocument, Subschema } from './SchemaDocument.js';
 import { UnsupportedSchema } from './UnsupportedSchema.js';
-
-/** One keyword of a schema. */
-export interface Place {
-  readonly schema: Subschema;
-  readonly keyword: string;
-  readonly value: Json;
-  /** All keywords of the schema. */
-  readonly siblings: JsonObject;
-}
+import type { Place, Ways } from './Ways.js';
 
 /** Says in which ways a value satisfies a schema: choices between subschemas are multiplied out, down to the value's own properties and items. */
-export class Expander {
+export class Expander implements Ways {
   readonly #underWay = new Set<string>();
   readonly #known = new Map<string, readonly Alternative[]>();
 
@@ -264,7 +256,7 @@ function firstOf(siblings: JsonObject): string | undefined {
   return Object.keys(siblings).find((name) => name === 'properties' || name === 'patternProperties' || name === 'additionalProperties');
 }
 
-export function typed(value: Json): readonly Alternative[] {
+function typed(value: Json): readonly Alternative[] {
   const names = (Array.isArray(value) ? value : [value]) as readonly (TypeName | 'integer')[];
   const types = names.filter((name): name is TypeName => name !== 'integer');
   return [
@@ -272,14 +264,4 @@ export function typed(value: Json): readonly Alternative[] {
     // What is a number is one already.
     ...(names.includes('integer') && !types.includes('number') ? [alternative({ types: ['number'], number: { integer: true } })] : []),
   ];
-}
-
-/** Anything but an object with the property. */
-export function without(name: string): Alternative {
-  return alternative({ object: { absent: new Set([name]) } });
-}
-
-/** An object with these properties. */
-export function withAll(...names: readonly string[]): Alternative {
-  return alternative({ types: ['object'], object: { required: names } });
 }

@@ -50,6 +50,7 @@ export class Values {
       case 'schema':
         return { [keyword]: below('') };
       case 'schemas':
+        if (keyword === 'allOf' && (place.schema as JsonObject)['$dynamicRef'] !== undefined) return {};
         return { [keyword]: (value as readonly Json[]).map((_, at) => below(`/${at}`)) };
       case 'map of schemas':
         return keyword === '$defs' || keyword === 'definitions' ? {} : { [keyword]: mapped(value as JsonObject, keyword === 'patternProperties' ? translated : (name) => name, below) };
@@ -61,8 +62,11 @@ export class Values {
     if (keyword !== '$ref' && keyword !== '$dynamicRef') return keyword.startsWith('$') ? {} : { [keyword]: value };
     const target = keyword === '$ref' ? this.document.resolve(place, value as string) : this.document.resolveDynamic(place, value as string);
     this.#copy(target);
-    // A schema may have both.
-    return keyword === '$ref' ? { $ref: `#${target.id}` } : { allOf: [{ $ref: `#${target.id}` }, ...(((place.schema as JsonObject)['allOf'] as readonly Json[] | undefined) ?? []).map((_, at) => this.#copy(this.document.below(place, `/allOf/${at}`)))] };
+    const reference = { $ref: `#${target.id}` } as CheckedSchema;
+    if (keyword === '$ref') return reference;
+    // A schema may have both, and all that is in its allOf.
+    const { allOf = [] } = place.schema as { readonly allOf?: readonly Json[] };
+    return { allOf: [reference, ...allOf.map((_, at) => this.#copy(this.document.below(place, `/allOf/${at}`)))] };
   }
 }
 

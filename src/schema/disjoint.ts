@@ -1,15 +1,15 @@
 import { same, type Alternative, type Goal, type NumberRule } from './Alternative.js';
-import type { Expander } from './Expander.js';
+import type { Ways } from './Ways.js';
 
 /** Properties inside of properties that are looked into. */
 const DEPTH = 2;
 
 /** Whether it is plain that no value is valid both in one of these ways and in one of those. */
-export function disjoint(expander: Expander, ways: readonly Alternative[], others: readonly Alternative[], depth = DEPTH): boolean {
+export function disjoint(expander: Ways, ways: readonly Alternative[], others: readonly Alternative[], depth = DEPTH): boolean {
   return ways.every((a) => others.every((b) => apart(expander, a, b, depth)));
 }
 
-function apart(expander: Expander, a: Alternative, b: Alternative, depth: number): boolean {
+function apart(expander: Ways, a: Alternative, b: Alternative, depth: number): boolean {
   const common = [...a.types].filter((type) => b.types.has(type));
   if (a.values && b.values) return !a.values.some((value) => b.values?.some((other) => same(value, other)));
   return common.every((type) => {
@@ -29,7 +29,7 @@ function below({ maximum = Infinity, exclusiveMaximum = Infinity }: NumberRule, 
 }
 
 /** One has a property that the other cannot have, or not with such a value. */
-function objectsApart(expander: Expander, a: Alternative, b: Alternative, depth: number): boolean {
+function objectsApart(expander: Ways, a: Alternative, b: Alternative, depth: number): boolean {
   if (depth === 0) return false;
   return [...new Set([...a.object.required, ...b.object.required])].some((name) => {
     if (a.object.absent.has(name) || b.object.absent.has(name)) return true;

@@ -1,16 +1,8 @@
 import type { ListRule } from './Alternative.js';
-import type { Node, Nodes } from './lowered.js';
-
-export interface ListKind {
-  readonly kind: 'list';
-  readonly prefix: readonly Node[];
-  readonly rest: Node;
-  readonly minItems: number;
-  readonly maxItems?: number;
-}
+import type { ListKind, NodeMaker } from './Node.js';
 
 /** Every item's node, of all that is said of it. */
-export function listOf({ minItems, maxItems, layers }: ListRule, nodes: Nodes): readonly ListKind[] {
+export function listOf({ minItems, maxItems, layers }: ListRule, nodes: NodeMaker): readonly ListKind[] {
   if (minItems > (maxItems ?? Infinity)) return [];
   const length = Math.min(maxItems ?? Infinity, Math.max(0, ...layers.map(({ prefix }) => prefix.length)));
   return [{

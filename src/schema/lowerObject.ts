@@ -1,20 +1,12 @@
 import type { Goal, ObjectRule, PropertiesLayer } from './Alternative.js';
 import { SCHEMA_LIMITS } from './limits.js';
-import type { Node, Nodes } from './lowered.js';
+import type { NodeMaker, ObjectKind } from './Node.js';
 import { lengths, literal, regexOf } from './patterns.js';
 import { FORMATS } from './formats.js';
 import { UnsupportedSchema } from './UnsupportedSchema.js';
 
-export interface ObjectKind {
-  readonly kind: 'object';
-  /** In the order in which they are written. `node` undefined: it is not there. */
-  readonly properties: readonly { readonly name: string; readonly node: Node | undefined; readonly required: boolean }[];
-  /** Properties of other names: so many, of the first pattern that matches, or of none. */
-  readonly more: { readonly min: number; readonly max?: number; readonly of: readonly { readonly pattern?: string; readonly node: Node }[] };
-}
-
 /** Every property's node, of all that is said of it; where properties are counted each set of optional ones is a kind of its own. */
-export function objectsOf(rule: ObjectRule, nodes: Nodes): readonly ObjectKind[] {
+export function objectsOf(rule: ObjectRule, nodes: NodeMaker): readonly ObjectKind[] {
   const { required, absent, layers, minProperties, maxProperties = Infinity } = rule;
   if (required.some((name) => absent.has(name)) || required.length > maxProperties) return [];
   const names = [...new Set([...layers.flatMap(({ properties }) => [...properties.keys()]), ...required, ...absent])];
@@ -47,7 +39,7 @@ function goalOf({ properties, patterns, rest }: PropertiesLayer, name: string): 
   return properties.has(name) ? (properties.get(name) ?? matching[0]) : matching.length > 0 ? matching[0] : rest;
 }
 
-function others({ names, layers }: ObjectRule, nodes: Nodes): ObjectKind['more']['of'] {
+function others({ names, layers }: ObjectRule, nodes: NodeMaker): ObjectKind['more']['of'] {
   const patterns = [...new Set(layers.flatMap((layer) => [...layer.patterns.keys()]))];
   if (patterns.length > 1 && !areApart(patterns)) refuse(nodes, 'patternProperties', 'found patterns that one name may match together, expected patterns that begin with different letters');
   const rest = nodes.of(layers.map((layer) => layer.rest));
@@ -67,7 +59,7 @@ function areApart(patterns: readonly string[]): boolean {
 }
 
 /** What names satisfy, as one pattern; undefined where no name does. */
-function namePattern(goal: Goal, nodes: Nodes): string | undefined {
+function namePattern(goal: Goal, nodes: NodeMaker): string | undefined {
   const patterns = nodes.expander.ways(goal).filter(({ types }) => types.has('string')).flatMap(({ values, string: { minLength, maxLength, patterns: own, formats } }) => {
     if (values) {
       const texts = values.filter((value): value is string => typeof value === 'string' && nodes.values.satisfies(value, goal));
@@ -80,7 +72,7 @@ function namePattern(goal: Goal, nodes: Nodes): string | undefined {
   return patterns.length === 0 ? undefined : patterns.length === 1 ? patterns[0] : `^(?:${patterns.map((pattern) => pattern.slice(1, -1)).join('|')})$`;
 }
 
-function refuse(nodes: Nodes, keyword: string, problem: string): never {
+function refuse(nodes: NodeMaker, keyword: string, problem: string): never {
   const place = nodes.expander.document.all.find(({ schema }) => typeof schema === 'object' && schema[keyword] !== undefined);
   throw new UnsupportedSchema(`${place?.pointer ?? ''}/${keyword}`, keyword, problem);
 }

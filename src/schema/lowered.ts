@@ -1,35 +1,25 @@
 import type { Alternative, Goal } from './Alternative.js';
 import { typeOf } from './Alternative.js';
-import type { Expander } from './Expander.js';
+import type { Ways } from './Ways.js';
 import { TYPES, type Json, type JsonObject } from './keywords.js';
 import { SCHEMA_LIMITS } from './limits.js';
-import { listOf, type ListKind } from './lowerList.js';
-import { objectsOf, type ObjectKind } from './lowerObject.js';
+import { listOf } from './lowerList.js';
+import { objectsOf } from './lowerObject.js';
 import { noneOf, regexOf } from './patterns.js';
 import { numberSchema, stringSchema } from './lowerScalar.js';
+import type { Kind, Node, NodeMaker, ObjectKind } from './Node.js';
 import type { Subschema } from './SchemaDocument.js';
 import { UnsupportedSchema } from './UnsupportedSchema.js';
 import type { Values } from './Values.js';
 
-/** One kind of value. */
-export type Kind = { readonly kind: 'values'; readonly schema: JsonObject } | ListKind | ObjectKind;
-
-/** What values of one place may be. */
-export interface Node {
-  readonly number: number;
-  kinds: readonly Kind[];
-  /** Whether there is a value that comes to an end. */
-  possible: boolean;
-}
-
 /** Makes nodes of goals that a value has all at once, each set of goals once. */
-export class Nodes {
+export class Nodes implements NodeMaker {
   readonly all: Node[] = [];
   readonly #byGoals = new Map<string, Node>();
   readonly #waiting: (() => void)[] = [];
 
   constructor(
-    readonly expander: Expander,
+    readonly expander: Ways,
     readonly values: Values,
     private readonly place: Subschema,
   ) {}

@@ -1,17 +1,17 @@
-import { alternative, ANY, type Alternative, type Goal } from './Alternative.js';
-import { type Expander, type Place, withAll, without } from './Expander.js';
+import { alternative, ANY, withAll, without, type Alternative, type Goal } from './Alternative.js';
 import { escaped, TYPES, type Json, type JsonObject, type TypeName } from './keywords.js';
 import { noneOf } from './patterns.js';
 import type { Subschema } from './SchemaDocument.js';
+import type { Place, Ways } from './Ways.js';
 
 /** The ways in which a value does not satisfy a schema: one of its keywords does not hold. @throws UnsupportedSchema, with the keyword, for what has no such ways that can be enforced */
-export function negated(expander: Expander, schema: Subschema, siblings: JsonObject): readonly Alternative[] {
+export function negated(expander: Ways, schema: Subschema, siblings: JsonObject): readonly Alternative[] {
   const ways = Object.entries(siblings).flatMap(([keyword, value]) => (value === undefined ? [] : keywordFails(expander, { schema, keyword, value, siblings })));
   // What a schema speaks of that does not hold counts as not spoken of.
   return expander.limited(ways, { schema, keyword: 'not' }).map((way) => ({ ...way, evaluated: ANY.evaluated }));
 }
 
-function keywordFails(expander: Expander, place: Place): readonly Alternative[] {
+function keywordFails(expander: Ways, place: Place): readonly Alternative[] {
   const { schema, keyword, value, siblings } = place;
   const goals = (holds: boolean): Goal[] => (value as readonly Json[]).map((_, at) => expander.goal(schema, `/${keyword}/${at}`, holds));
   const number = value as number;
@@ -99,7 +99,7 @@ function keywordFails(expander: Expander, place: Place): readonly Alternative[] 
 }
 
 /** Numbers that are no integers have no form of their own. */
-function otherTypes(expander: Expander, place: Place): readonly Alternative[] {
+function otherTypes(expander: Ways, place: Place): readonly Alternative[] {
   const names = (Array.isArray(place.value) ? place.value : [place.value]) as readonly string[];
   if (names.includes('integer') && !names.includes('number')) expander.refuse(place, 'found integer where it must not hold: numbers that are no integers cannot be enforced');
   const others = TYPES.filter((type) => !names.includes(type));
@@ -107,7 +107,7 @@ function otherTypes(expander: Expander, place: Place): readonly Alternative[] {
 }
 
 /** Every value but these. */
-function besides(expander: Expander, place: Place, values: readonly Json[]): readonly Alternative[] {
+function besides(expander: Ways, place: Place, values: readonly Json[]): readonly Alternative[] {
   const types = new Set<TypeName>(TYPES);
   const ways: Alternative[] = [];
   const of = <Type extends string | number | boolean>(type: 'string' | 'number' | 'boolean'): Type[] => values.filter((value): value is Type => typeof value === type);

@@ -186,7 +186,7 @@ float logProbability(const Kernels& kernels, const float* logits, size_t vocabul
 }
 
 void logProbabilities(const Kernels& kernels, const float* logits, size_t vocabulary, const int32_t* tokens, size_t count, float* logprobs) {
-  const Normaliser normaliser = normaliserOf(kernels, logits, vocabulary);
+  const LogNormaliser normaliser = normaliserOf(kernels, logits, vocabulary);
   for (size_t i = 0; i < count; i++) logprobs[i] = logProbabilityOf(normaliser, logits[tokens[i]]);
 }
 

@@ -41,3 +41,9 @@ export function zodValue(schema: AnswerSchema): (read: ReadAnswer) => ReadAnswer
     }
   };
 }
+
+/** A run's options with the format that its schema comes to, and what is made of values then. */
+export function withSchema<Options extends { readonly schema?: AnswerSchema; readonly responseFormat?: ResponseFormat }>(options: Options): { readonly options: Options; readonly refine?: ReturnType<typeof zodValue> } {
+  const { schema } = options;
+  return schema === undefined ? { options } : { options: { ...options, responseFormat: zodFormat(schema) }, refine: zodValue(schema) };
+}

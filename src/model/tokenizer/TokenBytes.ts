@@ -1,4 +1,8 @@
-import type { Part } from './decoders.js';
+/** Text of one token on its way through the decoder; `verbatim` marks added tokens, whose text is not in any alphabet. */
+export interface Part {
+  readonly text: string;
+  readonly verbatim: boolean;
+}
 
 type Change = (text: string, first: boolean) => string;
 

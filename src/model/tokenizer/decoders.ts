@@ -6,13 +6,8 @@ import type { Fields } from '../files/Fields.js';
 import { replaceMatches } from './growth.js';
 import type { Guard } from './Guard.js';
 import { metaspaceCharacter, prependScheme } from './PreTokenizer.js';
-import { TokenBytes } from './TokenBytes.js';
+import { TokenBytes, type Part } from './TokenBytes.js';
 
-/** Text of one token on its way through the decoder; `verbatim` marks added tokens, whose text is not in any alphabet. */
-export interface Part {
-  readonly text: string;
-  readonly verbatim: boolean;
-}
 
 /** One step of a decoder, with the state of one stream of tokens. */
 export interface DecodeStage {

@@ -73,7 +73,7 @@ test('parameters are those that they stand for; what is a request of another kin
     [{ ...chat('6'), body: 3 }, 'body: found 3, expected an object'],
     [{ ...chat('7'), custom_id: 7 }, 'custom_id: found 7, expected a string'],
     [chat('8', { max_tokens: 'many' }), 'maxNewTokens: found the string "many", expected a number'],
-    [chat('9', { response_format: { type: 'json_object' } }), 'body.response_format: found an object with type, which is not supported'],
+    [chat('9', { response_format: { type: 'xml' } }), 'responseFormat.type: found "xml", expected json_schema'],
   ];
   writeLines(file, [
     chat('a', { max_completion_tokens: 7, temperature: 0.5, top_p: 0.9, seed: 3, stop: ['x'], n: 2, user: 'u', frequency_penalty: 0, response_format: { type: 'text' }, tools: [] }),
@@ -83,7 +83,7 @@ test('parameters are those that they stand for; what is a request of another kin
   ]);
   const rows = await collect(readRows(file));
   expect(rows.slice(0, 6)).toEqual([
-    { id: 'a', messages: [{ role: 'user', content: 'hi' }], maxNewTokens: 7, temperature: 0.5, topP: 0.9, seed: 3, stop: ['x'], samples: 2 },
+    { id: 'a', messages: [{ role: 'user', content: 'hi' }], maxNewTokens: 7, temperature: 0.5, topP: 0.9, seed: 3, stop: ['x'], samples: 2, responseFormat: { type: 'text' } },
     { id: 'b', messages: [{ role: 'user', content: 'pq' }] }, { id: 'c', tokens: [1, 2, 3] }, { id: 'd', tokens: [4] }, { id: 'e', prompt: 'x' },
     { id: 'f', messages: [{ role: 'assistant', content: null, tool_calls: [{ id: 't' }] }, { role: 'tool', content: '1', tool_call_id: 't' }], templateArgs: { enable_thinking: false } },
   ]);

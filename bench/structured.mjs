@@ -1,0 +1,64 @@
+// What it costs to hold answers to a JSON Schema: the same rows under none, under one, and under one each; and what forced tokens save.
+import { availableParallelism } from 'node:os';
+import { readFlags, runMain, stopSignal } from './lib/flags.mjs';
+import { describeMachine, machineInWords } from './lib/machine.mjs';
+import { markdownTable, RESULTS, writeResults } from './lib/results.mjs';
+import { median } from './lib/statistics.mjs';
+import { Engine } from '../dist/index.js';
+
+const USAGE = `usage: node bench/structured.mjs [--model FILE|ID] [--rows 64] [--tokens 48] [--runs 3] [--threads N] [--output FOLDER]
+Rows of --tokens new tokens each, in alternating runs of one engine: without a format, with one schema for all, with another for each row. Their answers are lists of numbers that do not end before
+their limit, so that all have the same number of tokens. Then an extraction of six fields under its schema: tokens a second, as far as there are tokens to sample.`;
+const { values, number } = readFlags(USAGE, {
+  model: { type: 'string', default: 'smollm2-135m-instruct' },
+  rows: { type: 'string', default: '64' },
+  tokens: { type: 'string', default: '48' },
+  runs: { type: 'string', default: '3' },
+  threads: { type: 'string', default: String(availableParallelism()) },
+  output: { type: 'string', default: RESULTS },
+});
+const signal = stopSignal();
+
+/** A list that is longer than any answer; `n` makes another schema of it. */
+const numbers = (n) => ({ type: 'json_schema', schema: { type: 'array', minItems: 500 + n, items: { type: 'integer', minimum: 0, maximum: 9999 } } });
+const FIELDS = ['customerName', 'cityOfResidence', 'subjectOfRequest', 'urgencyOfRequest', 'preferredLanguage', 'needsAnswerByPhone'];
+const extraction = { type: 'json_schema', schema: { type: 'object', properties: Object.fromEntries(FIELDS.map((name, at) => [name, at === 5 ? { type: 'boolean' } : { enum: ['red', 'green', 'blue'] }])), required: FIELDS, additionalProperties: false } };
+const WORKLOADS = {
+  'no format': () => undefined,
+  'one schema': () => numbers(0),
+  'a schema each': (row) => numbers(row),
+  'extraction of six fields': () => extraction,
+};
+
+async function timed(engine, formatOf) {
+  const [rows, tokens] = [number('rows'), number('tokens')];
+  const made = Array.from({ length: rows }, (_, row) => {
+    const responseFormat = formatOf(row);
+    return { prompt: `Row ${row}: count.`, maxNewTokens: responseFormat === extraction ? 200 : tokens, ...(responseFormat && { responseFormat }) };
+  });
+  const start = performance.now();
+  let generated = 0;
+  for await (const { usage } of engine.generate(made, { ignoreEos: true, sharePrefixes: false, signal })) generated += usage.completionTokens;
+  const seconds = (performance.now() - start) / 1000;
+  return { seconds, tokensPerSecond: generated / seconds, rowsPerSecond: rows / seconds, generated };
+}
+
+await runMain(async () => {
+  const engine = await Engine.open({ model: values.model, threads: number('threads'), signal });
+  const results = new Map(Object.keys(WORKLOADS).map((name) => [name, []]));
+  try {
+    // The first round compiles, and is not counted.
+    for (let run = 0; run <= number('runs'); run += 1) for (const [name, formatOf] of Object.entries(WORKLOADS)) {
+      const figures = await timed(engine, formatOf);
+      if (run > 0) results.get(name).push(figures);
+    }
+  } finally {
+    await engine.close();
+  }
+  const machine = describeMachine(number('threads'));
+  const middle = (name, figure) => median(results.get(name).map((run) => run[figure]));
+  const lines = [...results.keys()].map((name) => [name, middle(name, 'generated'), middle(name, 'tokensPerSecond').toFixed(0), (middle(name, 'tokensPerSecond') / middle('no format', 'tokensPerSecond')).toFixed(3), middle(name, 'rowsPerSecond').toFixed(2)]);
+  const table = markdownTable(['answers', 'tokens', 'tokens/s', 'of no format', 'rows/s'], lines);
+  const words = `${machineInWords(machine)}\n${values.rows} rows, ${values.model}, medians of ${values.runs} alternating runs\n\n${table}\n`;
+  writeResults(values.output, 'structured', { machine, results: Object.fromEntries(results) }, words);
+}, signal);

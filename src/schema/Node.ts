@@ -1,0 +1,38 @@
+import type { Goal } from './Alternative.js';
+import type { JsonObject } from './keywords.js';
+import type { Values } from './Values.js';
+import type { Ways } from './Ways.js';
+
+export interface ListKind {
+  readonly kind: 'list';
+  readonly prefix: readonly Node[];
+  readonly rest: Node;
+  readonly minItems: number;
+  readonly maxItems?: number;
+}
+
+export interface ObjectKind {
+  readonly kind: 'object';
+  /** In the order in which they are written. `node` undefined: it is not there. */
+  readonly properties: readonly { readonly name: string; readonly node: Node | undefined; readonly required: boolean }[];
+  /** Properties of other names: so many, of the first pattern that matches, or of none. */
+  readonly more: { readonly min: number; readonly max?: number; readonly of: readonly { readonly pattern?: string; readonly node: Node }[] };
+}
+
+/** One kind of value. */
+export type Kind = { readonly kind: 'values'; readonly schema: JsonObject } | ListKind | ObjectKind;
+
+/** What values of one place may be. */
+export interface Node {
+  readonly number: number;
+  kinds: readonly Kind[];
+  /** Whether there is a value that comes to an end. */
+  possible: boolean;
+}
+
+/** Who makes nodes of goals. */
+export interface NodeMaker {
+  readonly expander: Ways;
+  readonly values: Values;
+  of(goals: readonly (Goal | undefined)[]): Node;
+}
