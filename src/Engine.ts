@@ -19,12 +19,7 @@ import { Run } from './engine/execution/Run.js';
 import type { RunRow } from './engine/execution/RunRow.js';
 import type { RunRecorder } from './engine/execution/RunRecorder.js';
 import type { SquareRunSetup } from './engine/execution/SquareRun.js';
-<<<<<<< HEAD
-import { zodFormat, zodValue } from './engine/grammar/zodSchema.js';
-=======
 import { withSchema } from './engine/grammar/zodSchema.js';
-import { memoryUse } from './engine/memoryUse.js';
->>>>>>> w-answers
 import type { Movement } from './engine/memory/movement.js';
 import { PagePool } from './engine/memory/PagePool.js';
 import { movementOf } from './engine/movementOf.js';
@@ -187,18 +182,14 @@ export class Engine implements GenerationSource, AsyncDisposable {
    */
   generate<Options extends RunOptions = RunOptions>(rows: RowSource, options?: Options): AsyncGenerator<RowResult<ValueOf<Options>>, void, undefined>;
   generate(rows: RowSource, options: RunOptions = {}): AsyncGenerator<RowResult, void, undefined> {
-<<<<<<< HEAD
-    this.checkOptions(options);
-    checkRows(rows);
+    this.checkRun(rows, options);
     return this.iterate(rows, (read) => this.generation(read, options));
   }
 
   /** The parts of a generation, for compositions of one's own: see `generatedRows`. */
   generation(rows: RowsToRead, given: RunOptions = {}): Generation {
-    this.checkOptions(given);
-    checkRows(rows);
-    const { schema } = given;
-    const options = schema ? { ...given, responseFormat: zodFormat(schema) } : given;
+    this.checkRun(rows, given);
+    const { options, refine } = withSchema(given);
     return this.composed(options, (inFlight, recorder) => {
       const answers = new SharedAnswers(recorder, (options.sharePrefixes ?? true) && settledLookAhead(options.lookAhead), options.reuse);
       const { pool, tokenizer, source: { decoder: limits }, resultIdentityKey: identity } = this;
@@ -215,49 +206,9 @@ export class Engine implements GenerationSource, AsyncDisposable {
         answers,
         resultIdentity: identity,
         answerFormat: (format) => this.grammars.of(format),
-        refine: schema && zodValue(schema),
+        refine,
       }));
       return { source, answered$: answers.results$ };
-=======
-    this.checkRun(rows, options);
-    return this.iterate(rows, options);
-  }
-
-  /** The parts of a generation, for compositions of one's own: see `generatedRows`. */
-  generation(rows: AsyncIterable<RowInput> | Iterable<RowInput>, given: RunOptions = {}): Generation {
-    this.checkRun(rows, given);
-    const { options, refine } = withSchema(given);
-    const schedule = options.schedule ?? BLOCK_SCHEDULES[this.settled.schedule]();
-    const { grid } = this.settled;
-    const places = grid.slots * grid.rowsPerSlot;
-    const ahead = settledLookAhead(options.lookAhead);
-    // Rows that are generated, that wait, and that may pass one of these; and their results.
-    const inFlight = new InFlight({ rows: 2 * (places + ahead.rows) + ORDER_WINDOW, leastRows: places, carriedBytes: ahead.bytes });
-    const { contextTokens, vocabularySize } = this.source.decoder;
-    const ledger = this.outlook.ledger(schedule.name, options.pipeline !== undefined);
-    const recorder = this.recorder(schedule.name, options, ledger);
-    const answers = new SharedAnswers(recorder, (options.sharePrefixes ?? true) && ahead, options.reuse);
-    const { pool } = this;
-    const source = endingAtOnce(rows, (input) => intake(input, {
-      options,
-      tokenizer: this.tokenizer,
-      limits: { contextTokens, vocabularySize },
-      // Asked for each row: peers may have less memory than is here.
-      get cacheTokens() {
-        return pool.longestRow;
-      },
-      inFlight,
-      recorder,
-      answers,
-      resultIdentity: this.resultIdentityKey,
-      answerFormat: (format) => this.grammars.of(format), refine,
-    }));
-    const run = this.start(source, { ...options, schedule, mostRows: this.outlook.mostRows }, recorder);
-    this.outlook.began(ledger);
-    void run.drained.then(() => {
-      inFlight.wake();
-      this.outlook.ended(ledger);
->>>>>>> w-answers
     });
   }
 
@@ -438,12 +389,8 @@ export class Engine implements GenerationSource, AsyncDisposable {
   private checkRun(rows: unknown, options: RunOptions): void {
     this.checkOpen();
     checkRunOptions(options, this.source.decoder.vocabularySize);
-<<<<<<< HEAD
-    checkLayers(this.settled.grid, options.peers);
-=======
     checkRows(rows);
-    this.checkLayers(options.peers);
->>>>>>> w-answers
+    checkLayers(this.settled.grid, options.peers);
     if (options.peers && options.reuse) throw new UsageError('reuse: found a store, expected none where peers have layers of the model: what they compute with is no part of what answers are kept under');
   }
 }

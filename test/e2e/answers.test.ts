@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { from, lastValueFrom, toArray } from 'rxjs';
 import {
-  classify, embed, Engine, score, UsageError, type AnswerRunOptions, type ClassifyOptions, type ClassifyResult, type EmbedResult, type EngineOptions, type Row, type RowInput, type RunStats, type ScoreResult,
+  classify, embed, Engine, score, UsageError, type AnswerRunOptions, type ClassifyOptions, type ClassifyResult, type EmbedOptions, type EmbedResult, type EngineOptions, type Row, type RowInput, type RunStats, type ScoreResult,
 } from '../../src/index.js';
 import { schedules } from '../support/arbitraryRuns.js';
 import { promptTrees } from '../support/promptTrees.js';
@@ -209,7 +209,8 @@ describe('labels', () => {
   });
 
   test('embeddings: dimensions are cut before the length becomes 1; base64 is float32', async () => {
-    const [whole, cut, bytes, raw] = (await Promise.all([{}, { dimensions: 8 }, { dimensions: 8, encoding: 'base64' as const }, { normalize: false }].map((options) => all(engine.embed([{ prompt: 'Well? ' }], options))))).map(([only]) => only);
+    const made = async (options: AnswerRunOptions<EmbedOptions>): Promise<EmbedResult | undefined> => (await all(engine.embed([{ prompt: 'Well? ' }], options)))[0];
+    const [whole, cut, bytes, raw] = [await made({}), await made({ dimensions: 8 }), await made({ dimensions: 8, encoding: 'base64' }), await made({ normalize: false })];
     const numbers = (result: EmbedResult | undefined): readonly number[] => result?.embedding as readonly number[];
     const length = (vector: readonly number[]): number => Math.hypot(...vector);
     expect(length(numbers(whole))).toBeCloseTo(1, 6);

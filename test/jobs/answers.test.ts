@@ -1,0 +1,77 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { Engine, runJob, UsageError, type JobSummary, type RunJobOptions } from '../../src/index.js';
+import { tinyChatModel } from '../support/tinyChatModel.js';
+import { temporaryFolder, writeLines } from './support/files.js';
+
+const path = temporaryFolder();
+let engine: Engine;
+let model: AsyncDisposable & { readonly path: string };
+beforeAll(async () => {
+  model = await tinyChatModel();
+  engine = await Engine.open({ model: model.path, batchSize: 4 });
+});
+afterAll(async () => {
+  await engine.close();
+  await model[Symbol.asyncDispose]();
+});
+
+const TASKS: readonly (readonly [string, Partial<RunJobOptions>, readonly string[]])[] = [
+  ['classify', { classify: { labels: ['yes', 'no'] } }, ['label', 'probability', 'probabilities']],
+  ['score', { score: { completions: ['yes', 'no'] } }, ['scores']],
+  ['embed', { embed: { dimensions: 3 } }, ['embedding']],
+];
+
+describe.each(TASKS)('a job that does %s', (name, task, columns) => {
+  const input = (): string => {
+    const file = path(`${name}.jsonl`);
+    writeLines(file, [{ id: 'a', prompt: 'Well?' }, { id: 'b', prompt: 7 }, { id: 'c', prompt: 'So?' }, { id: 'a', prompt: 'Once more?' }, { id: 'd', prompt: 'And?' }]);
+    return file;
+  };
+  const run = (output: string, more: Partial<RunJobOptions> = {}): Promise<JobSummary> => runJob({ engine, input: input(), output, ...task, ...more });
+
+  test('that was cut off anywhere goes on, to the same bytes', async () => {
+    const output = path(`${name}.out.jsonl`);
+    expect(await run(output)).toEqual({ rows: 5, done: 5, failed: 2, kept: 0, keptFailed: 0 });
+    const whole = readFileSync(output);
+    const lines = whole.toString().trim().split('\n').map((line) => JSON.parse(line) as Record<string, unknown>);
+    expect(lines.map(({ id, error }) => [id, (error as { code?: string } | undefined)?.code])).toEqual([['a', undefined], ['b', 'invalid-row'], ['c', undefined], ['a', 'duplicate-id'], ['d', undefined]]);
+    expect(Object.keys(lines[0] ?? {})).toEqual(['id', 'index', ...columns, 'usage']);
+    expect(Object.keys(lines[1] ?? {})).toEqual(['id', 'index', 'usage', 'error']);
+    for (let cut = 0; cut <= whole.length; cut += 97) {
+      writeFileSync(output, whole.subarray(0, cut));
+      await run(output, { resume: true });
+      expect(readFileSync(output).equals(whole)).toBe(true);
+    }
+  });
+
+  test('is resumed with the same options alone, and not by another task', async () => {
+    const output = path(`${name}.other.jsonl`);
+    await run(output);
+    await expect(run(output, { resume: true, classify: undefined, score: undefined, embed: undefined, generate: {} } as unknown as Partial<RunJobOptions>)).rejects.toThrow(/cannot be resumed/);
+  });
+
+  test.each(['csv', 'tsv', 'parquet', 'text'] as const)('writes %s', async (format) => {
+    const output = path(`${name}.${format}`);
+    await run(output, { outputFormat: format });
+    const bytes = readFileSync(output);
+    if (format === 'parquet') expect(bytes.subarray(0, 4).toString()).toBe('PAR1');
+    else if (format === 'text') expect(bytes.toString().trimEnd().split('\n')).toHaveLength(5);
+    else expect(bytes.toString().split('\n')[0]?.split(format === 'csv' ? ',' : '\t')).toEqual(['id', ...columns, 'error_code', 'error_message', 'prompt_tokens', 'completion_tokens']);
+  });
+
+  test('has no place in a batch of completions, nor beside another task', async () => {
+    await expect(run(path('x.jsonl'), { outputFormat: 'openai-batch' })).rejects.toThrow(/found openai-batch for/);
+    await expect(run(path('x.jsonl'), { generate: {} })).rejects.toThrow(UsageError);
+  });
+});
+
+test('labels of a table are lists in a column', async () => {
+  const input = path('labels.csv');
+  writeFileSync(input, 'prompt,labels\nWell?,"[""up"",""down""]"\nSo?,\n');
+  const output = path('labels.jsonl');
+  await runJob({ engine, input, output, classify: {} });
+  const [first, second] = readFileSync(output, 'utf8').trim().split('\n').map((line) => JSON.parse(line) as { probabilities?: object; error?: { message: string } });
+  expect(Object.keys(first?.probabilities ?? {})).toEqual(['up', 'down']);
+  expect(second?.error?.message).toContain('labels: found none');
+});
