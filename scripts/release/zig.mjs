@@ -1,0 +1,35 @@
+// zig as a C++ compiler for systems that are not this one, with their C libraries' headers, and with old ones' symbols.
+import { spawnSync } from 'node:child_process';
+import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** The Python package that brings the compiler. */
+const PACKAGE = 'ziglang==0.17.1';
+
+/**
+ * Programs that CMake takes for a compiler's, in `folder`; installs zig there if that has not been done.
+ * @returns their paths, by CMake's names for them
+ */
+export function zigTools(folder, target) {
+  const python = join(folder, 'zig', 'bin', 'python');
+  if (!existsSync(python)) {
+    run('python3', ['-m', 'venv', join(folder, 'zig')]);
+    run(python, ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', PACKAGE]);
+  }
+  const tools = { CMAKE_C_COMPILER: `cc -target ${target}`, CMAKE_CXX_COMPILER: `c++ -target ${target}`, CMAKE_AR: 'ar', CMAKE_RANLIB: 'ranlib' };
+  const programs = join(folder, target);
+  mkdirSync(programs, { recursive: true });
+  return Object.fromEntries(
+    Object.entries(tools).map(([name, words]) => {
+      const program = join(programs, `zig-${words.split(' ')[0]}`);
+      writeFileSync(program, `#!/bin/sh\nexec '${python}' -m ziglang ${words} "$@"\n`);
+      chmodSync(program, 0o755);
+      return [name, program];
+    }),
+  );
+}
+
+export function run(program, args, settings = {}) {
+  const { status, error } = spawnSync(program, args, { stdio: ['ignore', 2, 2], ...settings });
+  if (status !== 0) throw new Error(`${program} ${args.join(' ')}: ${error?.message ?? `exit ${status}`}`);
+}
