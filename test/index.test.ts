@@ -5,6 +5,7 @@ import * as spillway from '../src/index.js';
 test('exports these names and no others', () => {
   expect(Object.keys(spillway).sort()).toEqual([
     'DownloadError',
+    'EnforcedSchema',
     'Engine',
     'InterruptedError',
     'Job',
@@ -14,6 +15,7 @@ test('exports these names and no others', () => {
     'NativeError',
     'PeerError',
     'PlanFileError',
+    'ResponseFormatError',
     'ReuseFile', 'RowError',
     'ScheduleError',
     'SimulatedDevice',
