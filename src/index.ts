@@ -37,7 +37,7 @@ export type { AnswerStore, BadRow, FinishReason, GenerateOptions, KeptAnswer, Pr
 export type {
   AnswerOptions, AnyResult, ClassifyOptions, ClassifyResult, CompletionScore, EmbedOptions, EmbedResult, ResultBase, ScoreOptions, ScoreResult,
 } from './Results.js';
-export type { AnswerKind, Answers } from './engine/rows/AnswerRuns.js';
+export type { AnswerKind, Answers } from './engine/rows/Answers.js';
 
 // Answers that last
 export { ReuseFile, type ReuseOptions } from './reuse/ReuseFile.js';
