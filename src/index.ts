@@ -41,7 +41,7 @@ export { EnforcedSchema } from './schema/EnforcedSchema.js';
 export type {
   AnswerOptions, AnyResult, ClassifyOptions, ClassifyResult, CompletionScore, EmbedOptions, EmbedResult, ResultBase, ScoreOptions, ScoreResult,
 } from './Results.js';
-export type { AnswerKind, Answers } from './engine/rows/AnswerRuns.js';
+export type { AnswerKind, Answers } from './engine/rows/Answers.js';
 
 // Answers that last
 export { ReuseFile, type ReuseOptions } from './reuse/ReuseFile.js';

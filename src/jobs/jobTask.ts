@@ -3,9 +3,7 @@ import type { AnyResult, AnswerOptions, ClassifyOptions, EmbedOptions, ScoreOpti
 import type { GenerateOptions, RowInput } from '../Row.js';
 import type { JobOptions, RowGenerator } from './JobOptions.js';
 import { promptOptions, resultOptions } from './jobRecord.js';
-
-/** What a job does with its rows. */
-export type JobTaskName = 'generate' | 'classify' | 'score' | 'embed';
+import type { JobTaskName } from './JobTaskName.js';
 
 export interface JobTask {
   readonly name: JobTaskName;

@@ -1,7 +1,7 @@
 import { defer, tap, type OperatorFunction } from 'rxjs';
 import { checkObject } from '../arguments/checkObject.js';
 import { found } from '../arguments/found.js';
-import type { AnswerKind, Answers } from '../engine/rows/AnswerRuns.js';
+import type { AnswerKind, Answers } from '../engine/rows/Answers.js';
 import type { Generation } from '../engine/rows/Generation.js';
 import { UsageError } from '../errors/UsageError.js';
 import type { RowInput } from '../Row.js';

@@ -1,5 +1,5 @@
 import type { OperatorFunction } from 'rxjs';
-import type { Answers } from '../engine/rows/AnswerRuns.js';
+import type { Answers } from '../engine/rows/Answers.js';
 import type { ScoreResult } from '../Results.js';
 import type { RowInput } from '../Row.js';
 import { answeredBy, checkedSource, type AnswerSource } from './answeredBy.js';

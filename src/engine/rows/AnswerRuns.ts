@@ -1,26 +1,19 @@
 import { Subject, type Observable } from 'rxjs';
 import { UsageError } from '../../errors/UsageError.js';
 import type { ModelSource } from '../../model/ModelSource.js';
-import type { AnswerOptions, ClassifyOptions, ClassifyResult, EmbedOptions, EmbedResult, ResultBase, ScoreOptions, ScoreResult } from '../../Results.js';
+import type { AnswerOptions, ClassifyResult, EmbedOptions, EmbedResult, ResultBase, ScoreResult } from '../../Results.js';
 import type { RowInput } from '../../Row.js';
 import type { RunRecorder } from '../execution/RunRecorder.js';
 import type { RunRow } from '../execution/RunRow.js';
 import type { Ordered } from './ActiveRow.js';
 import { answerIntake, type AnswerTask } from './answerIntake.js';
 import { classifyTask, embedTask, scoreTask, type AnswerSetup } from './answerTasks.js';
+import type { AnswerKind, Answers } from './Answers.js';
 import { checkAnswerOptions } from './checkAnswerOptions.js';
 import { endingAtOnce } from './endingAtOnce.js';
 import type { Composition, Generation } from './Generation.js';
 import type { InFlight } from './InFlight.js';
 import { labelPriorOf } from './labelPriorOf.js';
-
-/** What can be asked of rows beside generating. */
-export interface Answers {
-  readonly classify: { readonly options: ClassifyOptions & Composition; readonly result: ClassifyResult };
-  readonly score: { readonly options: ScoreOptions & Composition; readonly result: ScoreResult };
-  readonly embed: { readonly options: EmbedOptions & Composition; readonly result: EmbedResult };
-}
-export type AnswerKind = keyof Answers;
 
 /** Makes rows of a run of an input. */
 export type ReadOfRun<Result> = (inFlight: InFlight, recorder: RunRecorder) => { readonly source: AsyncIterator<RunRow<Ordered<Result>>>; readonly answered$: Observable<Ordered<Result>> };

@@ -4,7 +4,7 @@ import { found } from '../../arguments/found.js';
 import { oneOf, whole } from '../../arguments/memberChecks.js';
 import { UsageError } from '../../errors/UsageError.js';
 import { EMBEDDING_ENCODINGS, POOLINGS } from '../../Results.js';
-import type { AnswerKind, Answers } from './AnswerRuns.js';
+import type { AnswerKind, Answers } from './Answers.js';
 import { RUN_CHECKS } from './checkRunOptions.js';
 
 type Checks<Kind extends AnswerKind> = Readonly<Record<keyof Answers[Kind]['options'], Check>>;

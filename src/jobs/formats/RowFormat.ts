@@ -1,6 +1,6 @@
 import type { AnyResult } from '../../Results.js';
 import type { RowInput } from '../../Row.js';
-import type { JobTaskName } from '../jobTask.js';
+import type { JobTaskName } from '../JobTaskName.js';
 import type { Table } from './Table.js';
 
 /** Where a format reads. */

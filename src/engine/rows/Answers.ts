@@ -1,0 +1,10 @@
+import type { ClassifyOptions, ClassifyResult, EmbedOptions, EmbedResult, ScoreOptions, ScoreResult } from '../../Results.js';
+import type { Composition } from './Generation.js';
+
+/** What can be asked of rows beside generating. */
+export interface Answers {
+  readonly classify: { readonly options: ClassifyOptions & Composition; readonly result: ClassifyResult };
+  readonly score: { readonly options: ScoreOptions & Composition; readonly result: ScoreResult };
+  readonly embed: { readonly options: EmbedOptions & Composition; readonly result: EmbedResult };
+}
+export type AnswerKind = keyof Answers;
