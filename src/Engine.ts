@@ -2,6 +2,7 @@ import { isObservable, lastValueFrom, type Observable } from 'rxjs';
 import type { NativeRuntime } from './bindings/Addon.js';
 import { loadAddon } from './bindings/loadAddon.js';
 import { checkedOptions } from './engine/checkedOptions.js';
+import { deviceOf, poolOf } from './engine/deviceOf.js';
 import { Grammars } from './engine/grammar/Grammars.js';
 import { loadWeights } from './engine/loadWeights.js';
 import { openRuntime, type SettledOptions } from './engine/openRuntime.js';
@@ -14,7 +15,7 @@ import { Outlook, type SeenRun } from './engine/Outlook.js';
 import { BLOCK_SCHEDULES } from './engine/schedules/blockSchedules.js';
 import { defaultWindow } from './engine/execution/defaultWindow.js';
 import { FollowingRun } from './engine/execution/FollowingRun.js';
-import { NativeDevice } from './engine/execution/NativeDevice.js';
+import type { NativeDevice } from './engine/execution/NativeDevice.js';
 import { RowFeed } from './engine/execution/RowFeed.js';
 import { Run } from './engine/execution/Run.js';
 import type { RunRow } from './engine/execution/RunRow.js';
@@ -22,13 +23,13 @@ import type { RunRecorder } from './engine/execution/RunRecorder.js';
 import type { SquareRunSetup } from './engine/execution/SquareRun.js';
 import { withSchema } from './engine/grammar/zodSchema.js';
 import type { Movement } from './engine/memory/movement.js';
-import { PagePool } from './engine/memory/PagePool.js';
+import type { PagePool } from './engine/memory/PagePool.js';
 import { movementOf } from './engine/movementOf.js';
 import { recorderOf, type RecordedOptions } from './engine/recorderOf.js';
 import { placementOf } from './engine/placementOf.js';
 import type { AnswerRunOptions, FollowOptions, Generation, GenerationSource, RunOptions, ValueOf } from './engine/rows/Generation.js';
 import { endingAtOnce } from './engine/rows/endingAtOnce.js';
-import { InFlight } from './engine/rows/InFlight.js';
+import { InFlight, ORDER_WINDOW } from './engine/rows/InFlight.js';
 import { intake } from './engine/rows/intake.js';
 import { checkRows } from './engine/rows/checkRows.js';
 import { checkFollowOptions, checkRunOptions } from './engine/rows/checkRunOptions.js';
@@ -62,11 +63,6 @@ import { pulled } from './operators/pulled.js';
 import { throughStages } from './operators/throughStages.js';
 import type { ClassifyOptions, ClassifyResult, EmbedOptions, EmbedResult, ScoreOptions, ScoreResult } from './Results.js';
 import type { RowInput, RowResult } from './Row.js';
-
-/** Results that may wait for an earlier row, on top of the rows that are being generated. */
-const ORDER_WINDOW = 1024;
-
-type RowsToRead = AsyncIterable<RowInput> | Iterable<RowInput>;
 
 /** Rows in whatever form they come. All but a plain Observable are pulled, so nothing piles up. */
 export type RowSource = Iterable<RowInput> | AsyncIterable<RowInput> | ReadableStream<RowInput> | Observable<RowInput>;
@@ -104,12 +100,8 @@ export class Engine implements GenerationSource, AsyncDisposable {
     private readonly settled: SettledOptions,
   ) {
     const { decoder } = source;
-    const { cache, grid } = settled;
-    const { first, last } = layerBounds(grid);
-    const windows = decoder.layerSpecs.slice(first, last + 1).map(({ window }) => window);
-    const { gpuTier: gpu } = settled;
-    this.device = new NativeDevice(runtime, { ...settled, pageTokens: cache.pageTokens, firstLayer: first, windows, computeTier: gpu ? 'gpu' : 'cpu' });
-    this.pool = new PagePool(cache.pages, cache.pageTokens, settled.diskCache, gpu && { pages: gpu.options.pages, share: gpu.cacheShare });
+    this.device = deviceOf(runtime, settled, decoder);
+    this.pool = poolOf(settled);
     this.movement = movementOf(settled, decoder, this.device.computeTier);
     this.outlook = new Outlook(settled, placementOf(settled));
     this.plan = settled.planned.plan;
@@ -124,7 +116,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
       score: (rows, options) => this.score(rows, options),
       composed: (options, read) => this.composed(options, read),
     });
-    this.grammars = new Grammars(loadAddon(), tokenizer, decoder.vocabularySize, grid.part !== undefined);
+    this.grammars = new Grammars(loadAddon(), tokenizer, decoder.vocabularySize, settled.grid.part !== undefined);
   }
 
   /** What was chosen where `auto` was allowed: it changes results a little. */
@@ -188,7 +180,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
   }
 
   /** The parts of a generation, for compositions of one's own: see `generatedRows`. */
-  generation(rows: RowsToRead, given: RunOptions = {}): Generation {
+  generation(rows: AsyncIterable<RowInput> | Iterable<RowInput>, given: RunOptions = {}): Generation {
     this.checkRun(rows, given);
     const { options, refine } = withSchema(given);
     return this.composed(options, (inFlight, recorder) => {
@@ -318,7 +310,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
     return this.close();
   }
 
-  private async *iterate<Result>(rows: RowSource, compose: (rows: RowsToRead) => Generation<Result>): AsyncGenerator<Result, void, undefined> {
+  private async *iterate<Result>(rows: RowSource, compose: (rows: AsyncIterable<RowInput> | Iterable<RowInput>) => Generation<Result>): AsyncGenerator<Result, void, undefined> {
     const generation = compose(isObservable(rows) ? pulled(rows) : rows);
     yield* iterated(generatedRows(generation), generation.delivered, () => generation.run.settled());
   }

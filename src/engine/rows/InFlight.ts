@@ -1,5 +1,8 @@
 import { carriedBytes } from '../../rows/carriedBytes.js';
 
+/** Results that may wait for an earlier row, on top of the rows that are being generated. */
+export const ORDER_WINDOW = 1024;
+
 export interface InFlightBounds {
   /** Rows that may be in flight, whatever they carry. */
   readonly rows: number;
