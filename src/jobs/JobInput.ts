@@ -12,6 +12,7 @@ import { checkPromptColumn } from './formats/tableRow.js';
 import type { JobFileState } from './jobFiles.js';
 import type { InputFile, JobFormats } from './jobFormats.js';
 import type { JobOptions } from './JobOptions.js';
+import { commonOptions } from './jobTask.js';
 
 /** Where a job's rows come from: regular files, which are counted and can be read again; a pipe, a device or the caller's rows, which come once. */
 export class JobInput {
@@ -33,7 +34,7 @@ export class JobInput {
       throw new JobFileError(special.path, `found a pipe or device, expected a regular file, as ${format.name} is read from its end`);
     }
     const counted: CountedInput[] = [];
-    if (special === undefined) for (const { path, file } of inputs) counted.push(await CountedInput.count(path, file, options.generate?.signal));
+    if (special === undefined) for (const { path, file } of inputs) counted.push(await CountedInput.count(path, file, commonOptions(options).signal));
     const opened = new JobInput(options, format, special, counted);
     // A table that holds no prompts is refused before anything else is done, and one that is not as the others are.
     if (format.carries === true) for (const file of counted) for await (const _ of opened.#rowsOf(file, false, false)) break;
@@ -84,7 +85,7 @@ export class JobInput {
     const { special } = this;
     if (special !== undefined) {
       const { path, file } = special;
-      return this.#rowsOf({ name: path, bytes: () => decompressed(readable(bytesOf(path, this.options.generate?.signal), path), file.compression, path) }, carryFields, exact);
+      return this.#rowsOf({ name: path, bytes: () => decompressed(readable(bytesOf(path, commonOptions(this.options).signal), path), file.compression, path) }, carryFields, exact);
     }
     return this.again ? this.#rowsOfAll(carryFields, exact) : (this.options.input as Iterable<RowInput>);
   }
@@ -99,8 +100,8 @@ export class JobInput {
   }
 
   #rowsOf(source: RowSource, carryFields: boolean, exact: boolean): AsyncGenerator<RowInput, void, undefined> {
-    const { columns, delimiter, generate } = this.options;
-    const templated = generate?.promptTemplate !== undefined;
+    const { columns, delimiter } = this.options;
+    const templated = commonOptions(this.options).promptTemplate !== undefined;
     const options: ReadOptions = {
       carryFields, exact, templated, maxLineBytes: ROW_LIMITS.lineBytes, ...(columns && { columns }), ...(delimiter !== undefined && { delimiter }),
       onTable: (table) => {

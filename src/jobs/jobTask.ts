@@ -25,6 +25,11 @@ export function jobTaskOf({ generate, classify, score, embed }: Pick<JobOptions,
   return { name: 'generate', options: generate ?? {}, settled: resultOptions(generate ?? {}), answer: (engine, rows) => engine.generate(rows, generate) };
 }
 
+/** What a task is told whatever it is: how prompts are made, when to stop. */
+export function commonOptions({ generate, classify, score, embed }: Pick<JobOptions, JobTaskName>): AnswerOptions {
+  return generate ?? classify ?? score ?? embed ?? {};
+}
+
 function method<Name extends Exclude<JobTaskName, 'generate'>>(engine: RowGenerator, name: Name): NonNullable<RowGenerator[Name]> {
   const found = engine[name];
   if (!found) throw new UsageError(`engine: found one without a method ${name}, expected an Engine, or an object that does it as one`);

@@ -60,6 +60,19 @@ describe.each(TASKS)('a job that does %s', (name, task, columns) => {
     else expect(bytes.toString().split('\n')[0]?.split(format === 'csv' ? ',' : '\t')).toEqual(['id', ...columns, 'error_code', 'error_message', 'prompt_tokens', 'completion_tokens']);
   });
 
+  test('makes prompts of the columns of a table', async () => {
+    const table = path(`${name}.table.csv`);
+    writeFileSync(table, 'id,text\n1,good\n2,bad\n');
+    const output = path(`${name}.templated.jsonl`);
+    const [[kind, options]] = Object.entries(task) as [[string, object]];
+    expect(await run(output, { input: table, [kind]: { ...options, promptTemplate: 'Well: {{text}}?' } })).toMatchObject({ rows: 2, failed: 0 });
+    const written = path(`${name}.written.jsonl`);
+    writeLines(path(`${name}.prompts.jsonl`), [{ id: '1', prompt: 'Well: good?' }, { id: '2', prompt: 'Well: bad?' }]);
+    await run(written, { input: path(`${name}.prompts.jsonl`) });
+    const answers = (file: string): unknown[] => readFileSync(file, 'utf8').trim().split('\n').map((line) => (JSON.parse(line) as Record<string, unknown>)[columns[0] ?? '']);
+    expect(answers(output)).toEqual(answers(written));
+  });
+
   test('has no place in a batch of completions, nor beside another task', async () => {
     await expect(run(path('x.jsonl'), { outputFormat: 'openai-batch' })).rejects.toThrow(/found openai-batch for/);
     await expect(run(path('x.jsonl'), { generate: {} })).rejects.toThrow(UsageError);
