@@ -62,9 +62,16 @@ export class Grammars {
     } catch (error) {
       const known = fromNativeError(error);
       if (!isNativeError(known, 'invalid-argument')) throw known;
-      throw new ResponseFormatError(`responseFormat: found a ${WORDS[type]} that answers cannot be held to: ${(known as Error).message}`, undefined, undefined, { cause: error });
+      throw new ResponseFormatError(`responseFormat: found a ${WORDS[type]} that answers cannot be held to: ${inOneLine((known as Error).message)}`, undefined, undefined, { cause: error });
     }
   }
 }
 
 const WORDS: Readonly<Record<HeldFormat['type'], string>> = { json_schema: 'JSON Schema', regex: 'regular expression', grammar: 'grammar', choices: 'list of choices' };
+
+/** Compilers draw over several lines where they stumbled. */
+function inOneLine(message: string): string {
+  const reason = /\nerror: ([^\n]*)/.exec(message)?.[1];
+  if (reason === undefined) return message.replace(/\s*\n\s*/g, ' ').trim();
+  return `${message.slice(0, message.indexOf('\n')).replace(/ \(in regex\): regex parse error:$/, '')}: ${reason}`;
+}

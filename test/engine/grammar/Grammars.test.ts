@@ -82,3 +82,10 @@ test('without grammars in the addon, or bytes of tokens, the remedy or the reaso
   await expect(new Grammars({ ...fakeAddon(), grammars: false }, tokenizer, 27).of(regex('a'))).rejects.toThrow(/install Rust's cargo .* and build it again/);
   await expect(new Grammars(fakeAddon(), letterTokenizer(), 27).of(regex('a'))).rejects.toThrow(/found a tokenizer whose tokens are no text by themselves/);
 });
+
+test('what the compiler says is said in one line', async () => {
+  const drawn = 'at 1(8): invalid regex "(a" (in regex): regex parse error:\n    (a\n    ^\nerror: unclosed group\n   1 | start: /(a/';
+  const grammars = new Grammars(fakeAddon({ '(a': drawn, '(b': 'found no end\n  of b\n' }), tokenizer, 27);
+  await expect(grammars.of(regex('(a'))).rejects.toThrow(/cannot be held to: at 1\(8\): invalid regex "\(a": unclosed group$/);
+  await expect(grammars.of(regex('(b'))).rejects.toThrow(/cannot be held to: found no end of b$/);
+});
