@@ -13,7 +13,7 @@ export interface FormatFlags {
 const FLAGS = { jsonSchema: '--json-schema', regex: '--regex', grammar: '--grammar', choices: '--choices' } as const;
 
 export function addFormatFlags(command: Command): void {
-  command.optionsGroup('What answers are held to (one of these; a row may bring its own `responseFormat`):');
+  command.optionsGroup('Formats of answers (one of these; rows may bring their own `responseFormat`):');
   command.option('--json-schema <file|text>', 'answers are JSON that satisfies it, and results have its `value`; what cannot be enforced is refused with its place in the schema (default: none)');
   command.option('--regex <text>', 'answers match it as a whole (default: none)');
   command.option('--grammar <file>', "answers follow it; in Lark's notation, as llguidance reads it (default: none)");
