@@ -8,7 +8,7 @@ import { Engine } from '../dist/index.js';
 
 const USAGE = `usage: node bench/structured.mjs [--model FILE|ID] [--rows 64] [--tokens 48] [--runs 3] [--threads N] [--output FOLDER]
 Rows of --tokens new tokens each, in alternating runs of one engine: without a format, with one schema for all, with another for each row. Their answers are lists of numbers that do not end before
-their limit, so that all have the same number of tokens. Then an extraction of six fields under its schema: tokens a second, as far as there are tokens to sample.`;
+their limit, so that all have the same number of tokens. Then an extraction of six fields under its schema, with what it forces in one pass, and sampled token by token (as rows with log-probabilities are).`;
 const { values, number } = readFlags(USAGE, {
   model: { type: 'string', default: 'smollm2-135m-instruct' },
   rows: { type: 'string', default: '64' },
@@ -28,13 +28,15 @@ const WORKLOADS = {
   'one schema': () => numbers(0),
   'a schema each': (row) => numbers(row),
   'extraction of six fields': () => extraction,
+  // Rows with log-probabilities sample each token.
+  'extraction, each token sampled': () => extraction,
 };
 
-async function timed(engine, formatOf) {
+async function timed(engine, name, formatOf) {
   const [rows, tokens] = [number('rows'), number('tokens')];
   const made = Array.from({ length: rows }, (_, row) => {
     const responseFormat = formatOf(row);
-    return { prompt: `Row ${row}: count.`, maxNewTokens: responseFormat === extraction ? 200 : tokens, ...(responseFormat && { responseFormat }) };
+    return { prompt: `Row ${row}: count.`, ...(name.endsWith('sampled') && { logprobs: 0 }), maxNewTokens: responseFormat === extraction ? 200 : tokens, ...(responseFormat && { responseFormat }) };
   });
   const start = performance.now();
   let generated = 0;
@@ -49,7 +51,7 @@ await runMain(async () => {
   try {
     // The first round compiles, and is not counted.
     for (let run = 0; run <= number('runs'); run += 1) for (const [name, formatOf] of Object.entries(WORKLOADS)) {
-      const figures = await timed(engine, formatOf);
+      const figures = await timed(engine, name, formatOf);
       if (run > 0) results.get(name).push(figures);
     }
   } finally {

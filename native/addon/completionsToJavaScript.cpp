@@ -26,6 +26,8 @@ Napi::Object headToJavaScript(Napi::Env env, EventId event, const HeadResult& he
   object.Set("topTokens", typedArray<Napi::Int32Array>(env, head.topTokens));
   object.Set("topLogprobs", typedArray<Napi::Float32Array>(env, head.topLogprobs));
   object.Set("places", typedArray<Napi::Int32Array>(env, head.places));
+  object.Set("forcedCounts", typedArray<Napi::Int32Array>(env, head.forcedCounts));
+  object.Set("forcedTokens", typedArray<Napi::Int32Array>(env, head.forcedTokens));
   Napi::Array failures = Napi::Array::New(env, head.failures.size());
   for (size_t i = 0; i < head.failures.size(); i++) failures.Set(static_cast<uint32_t>(i), head.failures[i]);
   object.Set("failures", failures);

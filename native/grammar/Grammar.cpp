@@ -1,5 +1,6 @@
 #include "Grammar.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "../runtime/Error.h"
@@ -8,6 +9,9 @@
 namespace spillway {
 
 namespace {
+
+// What is forced beyond these comes with the next token.
+constexpr size_t kMostForced = 256;
 
 // Where the crate writes what failed.
 class Failure {
@@ -47,6 +51,7 @@ Grammar::Grammar(const Vocabulary& vocabulary, GrammarKind kind, const std::stri
 }
 
 void GrammarRow::mask(float* logits, size_t vocabulary) {
+  forced_.clear();
   if (!open()) return;
   Failure failure;
   if (matcher_ == nullptr) {
@@ -67,10 +72,14 @@ void GrammarRow::mask(float* logits, size_t vocabulary) {
   }
 }
 
-void GrammarRow::append(int32_t token) {
+void GrammarRow::append(int32_t token, size_t mostForced) {
+  forced_.clear();
   if (!open() || matcher_ == nullptr) return;
   Failure failure;
-  const int32_t place = spillway_matcher_consume(static_cast<SpillwayMatcher*>(matcher_.get()), static_cast<uint32_t>(token), &failure);
+  forced_.resize(std::min(mostForced, kMostForced));
+  SpillwayForced forced{forced_.data(), forced_.size(), 0};
+  const int32_t place = spillway_matcher_consume(static_cast<SpillwayMatcher*>(matcher_.get()), static_cast<uint32_t>(token), &forced, &failure);
+  forced_.resize(forced.count);
   if (place < 0) return fail(failure.text());
   place_ = (place & 2) != 0 ? Place::Ended : (place & 1) != 0 ? Place::Accepting : Place::Open;
 }
@@ -84,7 +93,7 @@ Vocabulary::Vocabulary(const TokenTexts&) : tokens_(0) {
 }
 Grammar::Grammar(const Vocabulary&, GrammarKind, const std::string&) : tokens_(0) {}
 void GrammarRow::mask(float*, size_t) {}
-void GrammarRow::append(int32_t) {}
+void GrammarRow::append(int32_t, size_t) {}
 
 #endif
 

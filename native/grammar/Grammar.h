@@ -66,8 +66,10 @@ class GrammarRow {
   // Logits of tokens that may not come next become -infinity; those that are NaN or +infinity stay, so that they show. Afterwards the place may be Failed; nothing is
   // changed where it is that or Ended.
   void mask(float* logits, size_t vocabulary);
-  // Goes on behind a token that mask() has left.
-  void append(int32_t token);
+  // Goes on behind a token that mask() has left, and behind those that must follow it, of which mask() would leave each alone: at most so many.
+  void append(int32_t token, size_t mostForced = 0);
+  // Those, of the last append().
+  const std::vector<uint32_t>& forced() const { return forced_; }
   Place place() const { return place_; }
   const std::string& message() const { return message_; }
 
@@ -78,6 +80,7 @@ class GrammarRow {
   std::shared_ptr<const Grammar> grammar_;
   std::shared_ptr<void> matcher_;  // made when it is first needed, by whoever computes
   Place place_ = Place::Open;
+  std::vector<uint32_t> forced_;
   std::string message_;
 };
 

@@ -50,8 +50,16 @@ void spillway_matcher_free(SpillwayMatcher* matcher);
 /* The tokens that may come next, a bit each, 32 a word, from the lowest: valid until the next call. Never none. Null if it failed. */
 const uint32_t* spillway_matcher_mask(SpillwayMatcher* matcher, const SpillwayMessage* message);
 
-/* Goes on behind a token of the mask. -1: failed. Else bits: 1, the text so far is a whole one; 2, and nothing can follow it. */
-int32_t spillway_matcher_consume(SpillwayMatcher* matcher, uint32_t token, const SpillwayMessage* message);
+/* Tokens that must come next: written there, as many as there is room for. */
+typedef struct {
+  uint32_t* tokens;
+  size_t room;
+  size_t count;
+} SpillwayForced;
+
+/* Goes on behind a token of the mask, and behind those that must follow it, as far as there is room for them. -1: failed. Else bits: 1, the text so far is a whole one; 2, and
+   nothing can follow it. */
+int32_t spillway_matcher_consume(SpillwayMatcher* matcher, uint32_t token, SpillwayForced* forced, const SpillwayMessage* message);
 
 #ifdef __cplusplus
 }

@@ -13,7 +13,7 @@ namespace spillway {
 
 enum class HeadMode : uint8_t {
   None,    // a chunk in mid-prompt
-  Sample,  // from the logits of the range's last token, which must be the row's last known one; appended to the row
+  Sample,  // from the logits of the range's last token, where that is the row's last known one; appended to the row. Behind it may be those that a grammar forces: then nothing is sampled
   Score,   // log-probability of the row's own next token after each token of the range that has one
 };
 
@@ -31,6 +31,9 @@ struct BatchRange {
   int32_t copyFrom = -1;  // page whose tokens that of firstPosition begins with; -1: none
   int32_t copyTo = -1;    // that page: of the row's table, or the tail
 };
+
+// Whether a token is sampled behind the range: it ends with the row's last known one.
+inline bool samples(const BatchRange& range) { return range.mode == HeadMode::Sample && size_t(range.firstPosition) + range.tokens == range.row->tokens.size(); }
 
 // Page tables name pages of the pool from 0 up, and pages on disk from -1 down.
 inline uint32_t diskPage(int32_t page) { return static_cast<uint32_t>(-1 - page); }

@@ -131,6 +131,8 @@ struct HeadResult : TaskResult {
   // Where their grammars are behind the token, of rows that have one (GrammarRow::Place, -1 of the others); empty where none has. Of those that failed, why, in the same order.
   std::vector<int32_t> places;
   std::vector<std::string> failures;
+  // Tokens that follow each row's token for sure, as its grammar has it: how many, and one row's behind another's; empty where no row has a grammar.
+  std::vector<int32_t> forcedCounts, forcedTokens;
   // Which of `rows` have an embedding instead, and these one after another: [embedded, hiddenSize].
   std::vector<int32_t> embedded;
   std::vector<float> embeddings;

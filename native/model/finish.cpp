@@ -69,7 +69,7 @@ size_t listHeadTokens(const Batch& batch, uint32_t* tokens) {
   size_t count = 0;
   for (const BatchRange& range : batch.ranges) {
     const bool embeds = range.row->pooling != Pooling::None;
-    if (range.mode == HeadMode::None && !embeds) continue;
+    if (!embeds && range.mode != HeadMode::Score && !samples(range)) continue;
     for (uint32_t t = range.mode == HeadMode::Sample && !embeds ? range.tokens - 1 : 0; t < range.tokens; t++) {
       if (!embeds || isPooled(*range.row, range.firstPosition + t)) tokens[count++] = range.firstToken + t;
     }
@@ -83,7 +83,7 @@ void lookForOdd(const Pass& pass, size_t layer) {
   const size_t width = pass.spec.hiddenSize;
   for (const BatchRange& range : pass.batch.ranges) {
     Row& row = *range.row;
-    if (range.mode != HeadMode::Sample || row.oddLayer >= 0) continue;
+    if (!samples(range) || row.oddLayer >= 0) continue;
     const float* last = pass.activations.hidden + (size_t(range.firstToken) + range.tokens - 1) * width;
     if (!pass.compute.kernels.rows.allFinite(last, width)) row.oddLayer = static_cast<int32_t>(layer);
   }

@@ -17,7 +17,8 @@ constexpr size_t kMostRows = 256;
 
 void checkSampled(const BatchRange& range) {
   const size_t known = range.row->tokens.size();
-  if (size_t(range.firstPosition) + range.tokens == known) return;
+  const size_t end = size_t(range.firstPosition) + range.tokens;
+  if (end == known || (end < known && range.row->grammar != nullptr)) return;
   throw Error(ErrorCode::InvalidArgument, "row " + std::to_string(range.row->handle) + ": found a range that ends at position " +
                                               std::to_string(range.firstPosition + range.tokens - 1) + ", expected its last known token at position " +
                                               std::to_string(known - 1) + ", for sampling");
@@ -36,6 +37,7 @@ std::vector<WantedLogits> listWanted(const Batch& batch, HeadResult& result, boo
     const BatchRange& range = batch.ranges[r];
     if (range.mode == HeadMode::Sample) {
       checkSampled(range);
+      if (!samples(range)) continue;
       if (range.row->pooling != Pooling::None) result.embedded.push_back(static_cast<int32_t>(result.rows.size()));
       else wanted.push_back({r, range.firstToken + range.tokens - 1, static_cast<uint32_t>(result.rows.size()), static_cast<uint32_t>(tops), first(*range.row)});
       result.rows.push_back(static_cast<int32_t>(range.row->handle));
@@ -72,7 +74,9 @@ void sampleConstrained(const Kernels& kernels, const Row& row, const WantedLogit
   result.tokens[wanted.result] = sampled.token;
   if (sampled.token == kNotFinite) return;
   if (row.logprobs >= 0) result.logprobs[wanted.result] = logProbabilityOf(normaliser, logits[sampled.token]);
-  row.grammar->append(sampled.token);
+  // What is forced is computed without a head: a row that wants log-probabilities samples each token of it.
+  const size_t room = row.capacityTokens - std::min<size_t>(row.capacityTokens, row.tokens.size() + 1);
+  row.grammar->append(sampled.token, row.logprobs >= 0 ? 0 : room);
 }
 
 }  // namespace
@@ -99,6 +103,7 @@ void useLogits(const Kernels& kernels, const Batch& batch, const WantedLogits& w
 }
 
 void appendSampled(const Batch& batch, const std::vector<WantedLogits>& wanted, HeadResult& result) {
+  std::vector<const GrammarRow*> grammars(result.rows.size());
   for (const WantedLogits& entry : wanted) {
     const BatchRange& range = batch.ranges[entry.range];
     if (range.mode != HeadMode::Sample) continue;
@@ -107,14 +112,16 @@ void appendSampled(const Batch& batch, const std::vector<WantedLogits>& wanted, 
     range.row->append(std::max(token, 0));
     if (token == kNotFinite) token -= 1 + range.row->oddLayer;
     if (range.row->grammar == nullptr) continue;
-    const GrammarRow& grammar = *range.row->grammar;
-    result.places.resize(result.rows.size(), -1);
-    result.places[entry.result] = static_cast<int32_t>(grammar.place());
+    grammars[entry.result] = range.row->grammar.get();
+    for (const uint32_t forced : range.row->grammar->forced()) range.row->append(static_cast<int32_t>(forced));
   }
-  for (size_t i = 0; i < result.places.size(); i++) {
-    if (result.places[i] != static_cast<int32_t>(GrammarRow::Place::Failed)) continue;
-    const auto failed = std::find_if(wanted.begin(), wanted.end(), [&](const WantedLogits& entry) { return entry.result == i && batch.ranges[entry.range].mode == HeadMode::Sample; });
-    result.failures.push_back(batch.ranges[failed->range].row->grammar->message());
+  if (std::all_of(grammars.begin(), grammars.end(), [](const GrammarRow* grammar) { return grammar == nullptr; })) return;
+  for (const GrammarRow* grammar : grammars) {
+    result.places.push_back(grammar == nullptr ? -1 : static_cast<int32_t>(grammar->place()));
+    result.forcedCounts.push_back(grammar == nullptr ? 0 : static_cast<int32_t>(grammar->forced().size()));
+    if (grammar == nullptr) continue;
+    result.forcedTokens.insert(result.forcedTokens.end(), grammar->forced().begin(), grammar->forced().end());
+    if (grammar->place() == GrammarRow::Place::Failed) result.failures.push_back(grammar->message());
   }
 }
 

@@ -303,6 +303,123 @@ TEST_F(Grammars, ARowWhoseGrammarFailsIsNoOtherRowsAffair) {
   }
 }
 
+// A vocabulary with all bytes: where it has, texts that a grammar forces have one tokenization.
+const std::vector<std::string>& manyWords() {
+  static const std::vector<std::string> all = [] {
+    std::vector<std::string> list = {"", "na", "name", "\":", " a", "true", "fal", "{\"", "\",\""};
+    for (int byte = 0; byte <= 0xf4; byte++) list.push_back(std::string(1, static_cast<char>(byte)));
+    return list;
+  }();
+  return all;
+}
+
+const Vocabulary& completeVocabulary(bool first) {
+  const auto make = [](bool splits) {
+    TokenTexts texts;
+    for (const std::string& word : manyWords()) {
+      texts.bytes.insert(texts.bytes.end(), word.begin(), word.end());
+      texts.lengths.push_back(static_cast<uint32_t>(word.size()));
+    }
+    texts.ends = {kEnd};
+    if (splits) {
+      texts.firstTokens = {4, 9 + ' '};  // a blank before an answer's first word is dropped, and the blank alone is nothing
+      texts.firstBytes = {'a'};
+      texts.firstLengths = {1, 0};
+    }
+    return Vocabulary(texts);
+  };
+  static const Vocabulary plain = make(false), split = make(true);
+  return first ? split : plain;
+}
+
+TEST_F(GrammarRules, WhatIsForcedIsTheLongestTokenAgainAndAgain) {
+  for (const bool first : {false, true}) {
+    SCOPED_TRACE(first);
+    GrammarRow row(std::make_shared<const Grammar>(completeVocabulary(first), GrammarKind::Regex, "a(b|c)names\":(true|false)x"));
+    const auto masked = [&] {
+      std::vector<float> logits(manyWords().size(), 1.0f);
+      row.mask(logits.data(), logits.size());
+      std::set<std::string> list;
+      for (size_t i = 0; i < logits.size(); i++)
+        if (logits[i] == 1.0f) list.insert(manyWords()[i]);
+      return list;
+    };
+    const auto append = [&](const std::string& word, size_t most) {
+      row.append(static_cast<int32_t>(std::find(manyWords().begin(), manyWords().end(), word) - manyWords().begin()), most);
+      std::vector<std::string> forced;
+      for (const uint32_t token : row.forced()) forced.push_back(manyWords()[token]);
+      return forced;
+    };
+    EXPECT_EQ(masked(), first ? (Set{"a", " a"}) : Set{"a"});
+    EXPECT_TRUE(append(first ? " a" : "a", 9).empty());
+    EXPECT_EQ(masked(), (Set{"b", "c"}));
+    // No more than there is room for; the others are what the masks have, one after another.
+    EXPECT_EQ(append("b", 1), (std::vector<std::string>{"name"}));
+    EXPECT_EQ(masked(), Set{"s"});
+    EXPECT_EQ(append("s", 0), std::vector<std::string>{});
+    EXPECT_EQ(masked(), Set{"\":"});
+    EXPECT_TRUE(append("\":", 9).empty());
+    EXPECT_EQ(masked(), (Set{"t", "true", "f", "fal"}));
+    EXPECT_EQ(append("fal", 9), (std::vector<std::string>{"s", "e", "x"}));
+    EXPECT_EQ(row.place(), GrammarRow::Place::Ended);
+  }
+}
+
+// A row's tokens, all of a pass in one range; one by one where it wants log-probabilities.
+std::vector<int32_t> forcedAnswer(TinyRuntime& tiny, uint32_t vocabularySize, const std::shared_ptr<const Grammar>& grammar, uint32_t seed, bool sampled, size_t& passes) {
+  RowOptions options = rowOptions(randomTokens(3, vocabularySize, seed), 64);
+  options.grammar = grammar;
+  options.sampling.seed = seed;
+  options.sampling.temperature = seed % 2 == 0 ? 0.0f : 1.0f;
+  options.logprobs = sampled ? 0 : -1;
+  std::vector<Range> ranges = {{tiny.runtime.createRow(std::move(options)), 0, 3, HeadMode::Sample, {0, 1, 2, 3, 4, 5, 6, 7}}};
+  std::vector<int32_t> tokens;
+  for (;;) {
+    const auto head = tiny.pass(ranges);
+    passes++;
+    tokens.push_back(head->tokens[0]);
+    tokens.insert(tokens.end(), head->forcedTokens.begin(), head->forcedTokens.end());
+    if (head->places[0] == int32_t(GrammarRow::Place::Ended) || head->tokens[0] == kEnd || passes > 64) return tokens;
+    ranges[0].first += ranges[0].tokens;
+    ranges[0].tokens = 1 + static_cast<uint32_t>(head->forcedTokens.size());
+  }
+}
+
+TEST_F(Grammars, ForcedTokensComeTogetherAndAreThoseThatMasksLeaveAlone) {
+  DecoderSpec spec = smallSpec();
+  spec.vocabularySize = static_cast<uint32_t>(manyWords().size());
+  const TinyModel model(spec);
+  const auto grammar = std::make_shared<const Grammar>(completeVocabulary(true), GrammarKind::JsonSchema,
+                                                       R"({"type":"object","properties":{"name":{"type":"boolean"},"names":{"type":"boolean"},"x":{"type":"boolean"}},"required":["name","names","x"],"additionalProperties":false})");
+  for (uint32_t seed = 0; seed < 6; seed++) {
+    SCOPED_TRACE(seed);
+    TinyRuntime tiny(model.options()), other(model.options());
+    size_t together = 0, oneByOne = 0;
+    const std::vector<int32_t> tokens = forcedAnswer(tiny, spec.vocabularySize, grammar, seed, false, together);
+    EXPECT_EQ(tokens, forcedAnswer(other, spec.vocabularySize, grammar, seed, true, oneByOne));
+    EXPECT_EQ(oneByOne, tokens.size());
+    EXPECT_LT(together, oneByOne / 2);
+  }
+}
+
+// A pass that was issued before its owner heard of what is forced samples nothing.
+TEST_F(Grammars, NothingIsSampledBeforeTheLastKnownToken) {
+  DecoderSpec spec = smallSpec();
+  spec.vocabularySize = static_cast<uint32_t>(manyWords().size());
+  const TinyModel model(spec);
+  TinyRuntime tiny(model.options());
+  RowOptions options = rowOptions({5, 6}, 16);
+  options.grammar = std::make_shared<const Grammar>(completeVocabulary(false), GrammarKind::Regex, "(t|f)name(x|y)");
+  std::vector<Range> ranges = {{tiny.runtime.createRow(std::move(options)), 0, 2, HeadMode::Sample, {0, 1}}, {tiny.runtime.createRow(rowOptions({7, 8}, 16)), 0, 2, HeadMode::Sample, {2, 3}}};
+  EXPECT_EQ(tiny.pass(ranges)->forcedTokens.size(), 1u);
+  for (Range& range : ranges) range.first = 2, range.tokens = 1;
+  EXPECT_EQ(tiny.pass(ranges)->tokens.size(), 1u) << "that of the other row";
+  for (Range& range : ranges) range.first = 3;
+  const auto head = tiny.pass(ranges);
+  ASSERT_EQ(head->tokens.size(), 2u);
+  EXPECT_EQ(head->places, (std::vector<int32_t>{int32_t(GrammarRow::Place::Ended), -1}));
+}
+
 TEST_F(GrammarRules, RowsRefuseAGrammarOfMoreTokensThanTheModelHas) {
   DecoderSpec spec = smallSpec();
   spec.vocabularySize = 40;

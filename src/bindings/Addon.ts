@@ -350,6 +350,9 @@ export interface NativeHeadResult {
   readonly places: Int32Array;
   /** Why grammars failed, of those that did, in the order of `places`. */
   readonly failures: readonly string[];
+  /** Tokens that a grammar forces behind each row's token: how many, and one row's behind another's; empty where no row has a grammar. */
+  readonly forcedCounts: Int32Array;
+  readonly forcedTokens: Int32Array;
   /** Which of `rows` have an embedding instead of a token, and these one after another: [embedded, hiddenSize]. */
   readonly embedded: Int32Array;
   readonly embeddings: Float32Array;

@@ -145,8 +145,9 @@ function runRow({ promptTokens, newTokens, endsAfter = Infinity, prompt }: Simul
     accept: (head, row) => {
       if (newTokens === 0) return (scored += head.scored.get(row)?.length ?? 0) >= promptTokens - 1 ? { index, tokens } : undefined;
       const sampled = head.sampled.get(row);
-      if (sampled) tokens.push(sampled.token);
-      return tokens.length >= Math.min(newTokens, endsAfter) ? { index, tokens } : undefined;
+      if (sampled) tokens.push(sampled.token, ...(sampled.forced ?? []));
+      const most = Math.min(newTokens, endsAfter);
+      return tokens.length >= most ? { index, tokens: tokens.slice(0, most) } : undefined;
     },
   };
 }

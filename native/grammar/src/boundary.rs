@@ -34,6 +34,14 @@ pub struct SpillwayTokens {
     end_count: u32,
 }
 
+/// Where the caller has room for tokens that must come next.
+#[repr(C)]
+pub struct SpillwayForced {
+    tokens: *mut u32,
+    room: usize,
+    count: usize,
+}
+
 /// Where the caller has room for a message.
 #[repr(C)]
 pub struct SpillwayMessage {
@@ -162,7 +170,18 @@ pub unsafe extern "C" fn spillway_matcher_mask(matcher: &mut RowMatcher, message
 /// # Safety
 /// As `grammar.h` has it.
 #[no_mangle]
-pub unsafe extern "C" fn spillway_matcher_consume(matcher: &mut RowMatcher, token: u32, message: &SpillwayMessage) -> i32 {
-    let place = guarded(message, || matcher.consume(token));
+pub unsafe extern "C" fn spillway_matcher_consume(matcher: &mut RowMatcher, token: u32, forced: &mut SpillwayForced, message: &SpillwayMessage) -> i32 {
+    let room = if forced.room == 0 { &mut [] } else { slice::from_raw_parts_mut(forced.tokens, forced.room) };
+    forced.count = 0;
+    let place = guarded(message, || {
+        let place = matcher.consume(token)?;
+        if room.is_empty() {
+            return Ok(place);
+        }
+        // What goes wrong behind the token is found again by the next mask: the answer up to here stands.
+        let Ok((count, behind)) = matcher.consume_forced(room) else { return Ok(place) };
+        forced.count = count;
+        Ok(behind)
+    });
     place.map_or(FAILED, |place| if place.accepting { ACCEPTING } else { 0 } | if place.ended { ENDED } else { 0 })
 }

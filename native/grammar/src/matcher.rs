@@ -5,7 +5,7 @@ use anyhow::{ensure, Result};
 use llguidance::toktrie::TokenId;
 use llguidance::Matcher;
 
-use crate::vocabulary::Vocabulary;
+use crate::vocabulary::{standing, Vocabulary};
 
 pub struct RowMatcher {
     vocabulary: Arc<Vocabulary>,
@@ -37,15 +37,18 @@ impl RowMatcher {
 
     /// A bit for each token that may come next.
     pub fn mask(&mut self) -> Result<&[u32]> {
-        let found = self.matcher.compute_mask_or_eos()?;
+        let found = standing(!self.begun, || self.matcher.compute_mask_or_eos())?;
         let bits = found.as_slice();
         self.mask.clear();
         self.mask.extend(self.vocabulary.usable.iter().zip(bits).map(|(usable, word)| usable & word));
         if !self.begun {
+            let trie = self.vocabulary.factory.tok_env().tok_trie();
+            // A token that is forced is one of those with its text: which of them begins an answer is for the model to say.
+            let forced = (found.num_set() == 1).then(|| found.first_bit_set().map(|id| trie.token(id as TokenId))).flatten();
             for &(token, alias) in &self.vocabulary.firsts {
                 let (word, bit) = (token as usize / 32, 1 << (token % 32));
                 self.mask[word] &= !bit;
-                if alias.is_some_and(|alias| has(bits, alias)) {
+                if alias.is_some_and(|alias| has(bits, alias) || forced.is_some_and(|text| text == trie.token(alias))) {
                     self.mask[word] |= bit;
                 }
             }
@@ -64,7 +67,23 @@ impl RowMatcher {
         }
         self.matcher.consume_token(id)?;
         self.begun = true;
-        let accepting = self.matcher.is_accepting()?;
-        Ok(Place { accepting, ended: self.matcher.is_stopped() })
+        self.place()
+    }
+
+    /// Goes on behind the tokens that must come next: each is the only one that the mask would have. At most as many as there is room for. @returns how many, and the place behind them
+    pub fn consume_forced(&mut self, forced: &mut [TokenId]) -> Result<(usize, Place)> {
+        let mut count = 0;
+        if !forced.is_empty() && self.begun && !self.matcher.is_stopped() {
+            for token in self.matcher.compute_ff_tokens().into_iter().take(forced.len()) {
+                self.matcher.consume_token(token)?;
+                forced[count] = token;
+                count += 1;
+            }
+        }
+        Ok((count, self.place()?))
+    }
+
+    fn place(&mut self) -> Result<Place> {
+        Ok(Place { accepting: self.matcher.is_accepting()?, ended: self.matcher.is_stopped() })
     }
 }

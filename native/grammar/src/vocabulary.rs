@@ -1,4 +1,5 @@
 //! A tokenizer's tokens as bytes.
+use std::cell::Cell;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -21,19 +22,58 @@ pub struct Vocabulary {
     pub usable: Vec<u32>,
 }
 
-/// Text is left to the masks, however it may be tokenized: nothing is forced.
-struct Environment(TokTrie);
+thread_local! {
+    /// Whether the text that is tokenized begins an answer. The crate asks its environment without saying where the text stands.
+    static AT_FIRST: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs work on a matcher that is, or is not, before an answer's first token.
+pub fn standing<T>(at_first: bool, work: impl FnOnce() -> T) -> T {
+    AT_FIRST.set(at_first);
+    let result = work();
+    AT_FIRST.set(false);
+    result
+}
+
+/// Text that a grammar forces has one tokenization: the longest token first, again and again. (It is not always that of the model's own tokenizer, which only merges tell;
+/// on the texts of schemas, names between quotes, it nearly always is.) Its last tokens are left to the masks where what follows may make longer ones of them.
+struct Environment {
+    /// With all ids, those of `firsts`, too.
+    all: TokTrie,
+    /// The tokens that may stand at an answer's beginning, and those behind; none where all are the same.
+    split: Option<(TokTrie, TokTrie)>,
+    /// Every text can be tokenized. Where it cannot, nothing is forced.
+    complete: bool,
+}
 
 impl TokenizerEnv for Environment {
     fn tok_trie(&self) -> &TokTrie {
-        &self.0
+        &self.all
     }
     fn tokenize_bytes(&self, bytes: &[u8]) -> Vec<TokenId> {
-        self.0.greedy_tokenize(bytes)
+        let Some((first, others)) = &self.split else { return self.all.greedy_tokenize(bytes) };
+        if !AT_FIRST.get() || bytes.is_empty() {
+            return others.greedy_tokenize(bytes);
+        }
+        let (token, length) = first.prefix_token_id(bytes);
+        // There is one of each byte, here or there.
+        if length == 0 {
+            return others.greedy_tokenize(bytes);
+        }
+        let mut tokens = vec![token];
+        tokens.extend(others.greedy_tokenize(&bytes[length..]));
+        tokens
     }
     fn tokenize_is_canonical(&self) -> bool {
-        false
+        self.complete
     }
+}
+
+/// Whether each byte that UTF-8 has is a token.
+fn complete(words: &[Vec<u8>]) -> bool {
+    let mut has = [false; 256];
+    words.iter().filter(|word| word.len() == 1).for_each(|word| has[word[0] as usize] = true);
+    (0..=0xf4).all(|byte| has[byte] || byte == 0xc0 || byte == 0xc1)
 }
 
 impl Vocabulary {
@@ -42,6 +82,7 @@ impl Vocabulary {
         let count = tokens.len();
         let is_end: HashSet<u32> = ends.iter().copied().collect();
         let mut words: Vec<Vec<u8>> = tokens.iter().enumerate().map(|(id, bytes)| if is_end.contains(&(id as u32)) { vec![] } else { usable(bytes) }).collect();
+        let others = words.clone();
         let mut aliases = Vec::with_capacity(firsts.len());
         for &(token, bytes) in firsts {
             ensure!((token as usize) < count, "token {token} of {count}");
@@ -58,12 +99,23 @@ impl Vocabulary {
             }
         }
         ensure!(ends.iter().all(|&end| (end as usize) < count), "an end token is not among the {count} tokens");
-        let mut trie = TokTrie::from(&TokRxInfo::new(words.len() as u32, ends.first().copied().unwrap_or(INVALID_TOKEN)), &words);
+        let trie_of = |words: &[Vec<u8>]| TokTrie::from(&TokRxInfo::new(words.len() as u32, ends.first().copied().unwrap_or(INVALID_TOKEN)), words);
+        let mut all = trie_of(&words);
         if !ends.is_empty() {
-            trie = trie.with_eos_tokens(ends);
+            all = all.with_eos_tokens(ends);
         }
-        let environment: TokEnv = Arc::new(Environment(trie));
-        let mut factory = ParserFactory::new(&environment, InferenceCapabilities::default(), &SlicedBiasComputer::general_slices())?;
+        let complete = complete(&others);
+        let split = (complete && !aliases.is_empty()).then(|| {
+            let mut first = words.clone();
+            aliases.iter().for_each(|&(token, _)| first[token as usize].clear());
+            // Of two tokens with one text it is the one that has it everywhere.
+            let plain: HashSet<Vec<u8>> = first[..count].iter().cloned().collect();
+            first[count..].iter_mut().filter(|word| plain.contains(*word)).for_each(Vec::clear);
+            (trie_of(&first), trie_of(&others))
+        });
+        let environment: TokEnv = Arc::new(Environment { all, split, complete });
+        let capabilities = InferenceCapabilities { ff_tokens: complete, ..Default::default() };
+        let mut factory = ParserFactory::new(&environment, capabilities, &SlicedBiasComputer::general_slices())?;
         factory.quiet();
         Ok(Vocabulary { factory, firsts: aliases, usable: bits })
     }

@@ -6,6 +6,7 @@ import type { AdmittedRow, Schedule } from '../schedules/Schedule.js';
 import type { RowId, RowRange, Square } from '../schedules/Square.js';
 import type { BeginMessage, HiddenMessage, StageMessage } from '../stages/StageMessage.js';
 import { announcementOf } from '../stages/sweeps.js';
+import type { KnownStretch } from '../schedules/PathChecker.js';
 import { nextSweep } from '../schedules/nextSweep.js';
 import type { IssuedSquare } from './IssuedSquare.js';
 import type { Admission } from '../memory/PagePool.js';
@@ -38,6 +39,8 @@ interface LiveRow<Result> extends HeldRow {
   readonly begin: RowBegin | undefined;
   /** Its result is out; squares that were planned before may still hold it. */
   ended: boolean;
+  /** Tokens that are known beyond the next one, the last time that there were some. */
+  known: KnownStretch | undefined;
 }
 
 /**
@@ -60,6 +63,8 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
   private shares: boolean;
   /** Batches whose head is elsewhere and has not come back, by pass and slot. */
   private readonly returning = new Map<string, readonly RowRange[]>();
+  /** Rows of which tokens are known that have not been issued. */
+  private readonly forced = new Set<RowId>();
 
   constructor(private readonly setup: RunSetup<Result>) {
     const { grid, schedule } = setup;
@@ -165,7 +170,7 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
       this.pages.advance();
       const admitted = this.admit();
       if (admitted.length === 0 && this.live.size === 0) return undefined;
-      const { state, squares } = nextSweep(this.setup.schedule, this.scheduleState, { admitted, ended: this.ended });
+      const { state, squares } = nextSweep(this.setup.schedule, this.scheduleState, { admitted, ended: this.ended, known: this.knownAhead() });
       this.ended = new Set();
       this.scheduleState = state;
       this.squares = this.announced(withPrefixes(squares, (row) => this.live.get(row)?.begin))[Symbol.iterator]();
@@ -173,6 +178,24 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
       if (first.done !== true) return first.value;
       return undefined;
     }
+  }
+
+  /** Rows that may be advanced by more than a token, and how far. */
+  private knownAhead(): ReadonlyMap<RowId, number> {
+    const ahead = new Map<RowId, number>();
+    let admission: Admission | undefined;
+    for (const row of this.forced) {
+      const live = this.live.get(row);
+      if (!live?.known || live.ended || live.known.end <= live.pages.next + 1) {
+        this.forced.delete(row);
+        continue;
+      }
+      admission ??= this.pages.admission(0);
+      if (!admission.hasten(live.pages, live.known.end)) continue;
+      this.checker.knows(row, live.known);
+      ahead.set(row, live.known.end - (live.begin?.firstPosition ?? 0));
+    }
+    return ahead;
   }
 
   /** Tells the peers what will come of a sweep. */
@@ -206,12 +229,14 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
   /** Gives a batch's rows what the head has found for them, and their memory back where they are through. */
   private advance(rows: readonly RowRange[], left: boolean, head: HeadOutput | undefined): Result[] {
     const results: Result[] = [];
-    for (const { row } of left || head ? rows : []) {
+    for (const { row, firstPosition, tokens } of left || head ? rows : []) {
       const live = this.live.get(row);
       if (!live) continue;
       if (left) live.uses--;
       if (left && !live.row && this.checker.missing(row) === 0) this.forget(row, live);
       if (head && live.row && !live.ended) {
+        const forced = head.sampled.get(row)?.forced ?? [];
+        if (forced.length > 0) this.knows(row, live, { behind: firstPosition + tokens - 1, end: firstPosition + tokens + 1 + forced.length });
         const end = live.row.accept(head, row, live.begin?.firstPosition ?? 0);
         if (end !== undefined) {
           if (end instanceof Continuation) this.goOn(end.rows);
@@ -225,6 +250,12 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
     }
     this.askPump();
     return results;
+  }
+
+  private knows(row: RowId, live: LiveRow<Result>, stretch: KnownStretch): void {
+    live.known = stretch;
+    this.forced.add(row);
+    this.setup.recorder.known(row, stretch);
   }
 
   /** Before the row itself gives back what it has computed: its pages are kept for those that go on behind it. */
@@ -318,7 +349,7 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
     const row = this.nextRow++;
     const { shared, sharedTokens } = pages;
     const begin = waiting && sharedTokens === 0 ? undefined : { firstPosition: sharedTokens, samples: waiting !== undefined };
-    this.live.set(row, { row: waiting, begin, pages, uses: 0, ended: false, forgotten: false });
+    this.live.set(row, { row: waiting, begin, pages, uses: 0, ended: false, known: undefined, forgotten: false });
     const newTokens = waiting?.newTokens ?? 0;
     // No token follows a prefix that it would have to leave out.
     const promptTokens = sequence.tokens.length + (waiting ? 0 : 1);

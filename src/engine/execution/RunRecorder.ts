@@ -1,8 +1,8 @@
 import type { RowResult } from '../../Row.js';
 import type { Progress, RunStats, Sharing, TraceEvent } from '../../RunStats.js';
 import type { RunTotals } from '../predictRun.js';
-import type { JudgedRow } from '../schedules/PathChecker.js';
-import { tokensByPhase } from '../schedules/Square.js';
+import type { JudgedRow, KnownStretch } from '../schedules/PathChecker.js';
+import { tokensByPhase, type RowId } from '../schedules/Square.js';
 import { residentPeakBytes } from './residentPeakBytes.js';
 import { QUEUE_NAMES, type QueueName, type TaskEvent } from './Task.js';
 
@@ -124,6 +124,12 @@ export class RunRecorder {
     }
     this.traceRow(row);
     this.traceMemory();
+  }
+
+  /** Tokens of a row became known together. */
+  known(row: RowId, { behind, end }: KnownStretch): void {
+    const ts = this.lastEnd * 1e6;
+    this.tell<TraceEvent>(this.setup.onTrace, () => ({ name: 'known', ph: 'i', ts, pid: 1, tid: 0, args: { row, behind, end } }));
   }
 
   /** A token was added to a row. */

@@ -11,6 +11,8 @@ export interface SimulationOptions {
   readonly duration?: (task: Task) => number;
   /** The token that a row samples for a position. Default: the position, modulo 1000. */
   readonly sample?: (row: DeviceRow, position: number) => number;
+  /** Tokens that are forced behind the one that a row samples for a position; they are those that it would sample. Default: none. */
+  readonly forced?: (row: DeviceRow, position: number) => number;
   /** Where computing happens. Default cpu. */
   readonly computeTier?: 'gpu' | 'cpu';
   /** Makes a task fail; for tests. */
@@ -43,7 +45,7 @@ export class SimulatedDevice implements Device {
   private readonly freeAt = new Map<QueueName, number>();
   /** The last task of each queue. */
   private readonly tails = new Map<QueueName, SimulatedEvent>();
-  private readonly rows = new Map<number, Map<number, DeviceRow>>();
+  private readonly rows = new Map<number, Map<number, SimulatedRow>>();
   private readonly peers = new Map<number, DevicePeers>();
   /** Tasks that wait for a peer, each with what fails it. */
   private readonly waiting = new Map<SimulatedEvent, () => void>();
@@ -103,7 +105,7 @@ export class SimulatedDevice implements Device {
   }
 
   openRow(run: number, row: number, sequence: DeviceRow): void {
-    this.rows.get(run)?.set(row, sequence);
+    this.rows.get(run)?.set(row, { sequence, known: 0 });
   }
 
   closeRow(run: number, row: number): void {
@@ -200,19 +202,29 @@ export class SimulatedDevice implements Device {
     const sampled = new Map<RowId, SampledToken>();
     const scored = new Map<RowId, Float32Array>();
     for (const { row, firstPosition, tokens, head } of task.rows) {
-      const sequence = this.rows.get(task.run)?.get(row);
-      if (!sequence) continue; // ended while its last square was on the way
+      const simulated = this.rows.get(task.run)?.get(row);
+      if (!simulated) continue; // ended while its last square was on the way
+      const { sequence } = simulated;
       const position = firstPosition + tokens;
       if (head === 'score') scored.set(row, new Float32Array(tokens).fill(-1));
-      if (head === 'sample') {
-        const token = this.options.sample?.(sequence, position) ?? position % 1000;
+      if (head === 'sample' && position >= simulated.known) {
+        const sample = (at: number): number => this.options.sample?.(sequence, at) ?? at % 1000;
+        const token = sample(position);
+        const forced = Array.from({ length: this.options.forced?.(sequence, position) ?? 0 }, (_, nth) => sample(position + 1 + nth));
+        simulated.known = position + 1 + forced.length;
         const alternatives = sequence.candidates ?? Array.from({ length: Math.max(0, sequence.logprobs) }, (_, rank) => token + rank);
         const top = alternatives.map((alternative, rank) => ({ token: alternative, logprob: -1 - rank }));
-        sampled.set(row, { token, logprob: sequence.logprobs >= 0 ? -1 : NaN, top });
+        sampled.set(row, { token, logprob: sequence.logprobs >= 0 ? -1 : NaN, top, ...(forced.length > 0 && { forced }) });
       }
     }
     return { sampled, scored };
   }
+}
+
+interface SimulatedRow {
+  readonly sequence: DeviceRow;
+  /** Tokens that it has: its prompt's do not count. */
+  known: number;
 }
 
 interface Outcome {

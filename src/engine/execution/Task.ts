@@ -63,6 +63,8 @@ export interface SampledToken {
   /** Where the row's grammar is behind the token, if it has one, and why it failed, if it did: then there is no token either. */
   readonly place?: GrammarPlace;
   readonly failure?: string;
+  /** Tokens that follow for sure, as the row's grammar has it, and are known already: `place` is where it is behind them. Default: none. */
+  readonly forced?: readonly number[];
   /** NaN where the row asked for none. */
   readonly logprob: number;
   readonly top: readonly { readonly token: number; readonly logprob: number }[];

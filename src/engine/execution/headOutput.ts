@@ -11,7 +11,7 @@ export function headOutput(result: NativeHeadResult, rowOf: (handle: number) => 
   const sampled = new Map<RowId, SampledToken>();
   const embedded = new Map([...result.embedded].map((index, nth) => [index, nth]));
   const width = embedded.size > 0 ? result.embeddings.length / embedded.size : 0;
-  let [nextTop, nextFailure] = [0, 0];
+  let [nextTop, nextFailure, nextForced] = [0, 0, 0];
   result.rows.forEach((handle, i) => {
     const count = result.topCounts[i] ?? 0;
     const top = Array.from({ length: count }, (_, rank) => ({
@@ -23,10 +23,12 @@ export function headOutput(result: NativeHeadResult, rowOf: (handle: number) => 
     const nth = embedded.get(i);
     const notFinite = token < -1 ? { layer: firstLayer - 2 - token } : {};
     const place = GRAMMAR_PLACES[result.places[i] ?? -1];
+    const forced = result.forcedTokens.subarray(nextForced, (nextForced += result.forcedCounts[i] ?? 0));
     sampled.set(rowOf(handle), {
       token: Math.max(token, 0), logprob: result.logprobs[i] ?? NaN, top,
       ...(token < 0 && { notFinite }),
       ...(place !== undefined && { place, ...(place === 'failed' && { failure: result.failures[nextFailure++] ?? '' }) }),
+      ...(forced.length > 0 && { forced: Array.from(forced) }),
       ...(nth !== undefined && { embedding: result.embeddings.slice(nth * width, (nth + 1) * width) }),
     });
   });

@@ -114,6 +114,19 @@ export class Admission {
     return pages;
   }
 
+  /**
+   * Whether a row that decodes may come up to position `end` with the next sweep. Where rows are counted as they grow, a token a sweep, one that comes faster needs its pages
+   * before others have given back theirs.
+   */
+  hasten(row: RowPages, end: number): boolean {
+    const { sweeps } = this.setup;
+    if (this.fitsInFull(this.promised)) return true;
+    if (!sweeps) return false;
+    this.forecast ??= this.forecastOf(sweeps);
+    const own = ownPart(row, this.pageTokens);
+    return this.forecast.hastens(own, end - 1 - own.shift);
+  }
+
   /** Keeps what a row will need behind its first tokens, once they have been computed. */
   private promise({ placement }: PrefixPath, { positions, promptTokens }: RowLengths, tokens: number): void {
     const sharedPages = Math.floor(tokens / this.pageTokens);

@@ -51,6 +51,18 @@ export class GrowthForecast {
     return fits;
   }
 
+  /** Counts a row that decodes as one that has come to position `next`, if that fits; it must have been added as it is given. */
+  hastens(row: GrowingRow, next: number): boolean {
+    const hastened = { ...row, next };
+    this.count(row, -1);
+    if (this.fits(hastened)) {
+      this.count(hastened, 1);
+      return true;
+    }
+    this.count(row, 1);
+    return false;
+  }
+
   /** The most that is held at once. */
   private peak(changes: Int32Array): number {
     let held = 0;

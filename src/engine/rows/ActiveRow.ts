@@ -112,9 +112,19 @@ export class ActiveRow implements RunRow<OrderedResult> {
     }
   }
 
-  /** Takes the next token; a result when that was the row's last. */
-  private push(sampled: SampledToken): RowResult | undefined {
-    const { place } = sampled;
+  /** Takes the next token, and those that are known with it; a result when one of them was the row's last. */
+  private push({ forced = [], ...sampled }: SampledToken): RowResult | undefined {
+    let result: RowResult | undefined;
+    for (let at = 0; at <= forced.length && result === undefined; at++) {
+      const token = forced[at - 1];
+      // Where tokens are forced, the answer is not a whole one before the last of them.
+      const place = at < forced.length ? ('open' as const) : sampled.place;
+      result = this.pushOne(token === undefined ? sampled : { token, logprob: NaN, top: [] }, place);
+    }
+    return result;
+  }
+
+  private pushOne(sampled: Pick<SampledToken, 'token' | 'logprob' | 'top'>, place: SampledToken['place']): RowResult | undefined {
     // A grammar offers the end token where the answer is whole, and has no place for what would come behind it.
     if ((!this.rules.ignoreEos || place) && this.tokenizer.endTokens.has(sampled.token)) return this.finish('stop', false);
     this.tokens.push(sampled.token);

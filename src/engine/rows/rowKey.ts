@@ -4,7 +4,7 @@ import type { TextRules } from './ActiveRow.js';
 import type { PreparedRow } from './prepareRow.js';
 
 /** Which answers grammars give: to be raised when a new version of llguidance, or what is told to it, allows other tokens. */
-const GRAMMARS_VERSION = 1;
+const GRAMMARS_VERSION = 2;
 
 /**
  * 256 bits that stand for all that decides a row's answer beside the engine: rows of one key have one answer, whatever their ids. Of a greedy row what only

@@ -9,12 +9,21 @@ export interface SharedStretch {
   readonly end: number;
 }
 
+/** Tokens that were known together: a grammar forces them behind the one that is sampled from the position `behind`. */
+export interface KnownStretch {
+  readonly behind: number;
+  /** Tokens that were known then. */
+  readonly end: number;
+}
+
 /** A row as it is judged. */
 export interface JudgedRow extends AdmittedRow {
   /** Tokens of the prompt, from the first, that others have computed: its path begins behind them. Default: none. */
   readonly shared?: readonly SharedStretch[];
   /** Nothing is sampled or scored: the row's keys and values are for others. Default false. */
   readonly prefix?: boolean;
+  /** Tokens that one square may advance it by. Default: none but those of the prompt. */
+  readonly known?: readonly KnownStretch[];
 }
 
 interface RowPath {
@@ -27,6 +36,7 @@ interface RowPath {
   readonly mode: HeadMode | undefined;
   /** For each layer of the grid, positions that have been computed (or issued to be): all below this one. */
   readonly done: Int32Array;
+  known: readonly KnownStretch[];
   /** Where the row's squares are, once it has any. */
   slot: number | undefined;
 }
@@ -64,14 +74,20 @@ export class PathChecker {
     this.bounds = layerBounds(grid);
   }
 
-  admit({ row, promptTokens, newTokens, shared = [], prefix = false }: JudgedRow): void {
+  admit({ row, promptTokens, newTokens, shared = [], prefix = false, known = [] }: JudgedRow): void {
     if (this.rows.has(row)) throw new ScheduleError('complete', `row ${row} was admitted twice`);
     const begin = shared.at(-1)?.end ?? 0;
     this.rows.set(row, {
       promptTokens, shared, begin, positions: promptTokens + newTokens - 1, mode: prefix ? 'none' : newTokens === 0 ? 'score' : undefined,
-      done: new Int32Array(this.grid.layers).fill(begin), slot: undefined,
+      done: new Int32Array(this.grid.layers).fill(begin), known, slot: undefined,
     });
     this.latest = Math.max(this.latest, row);
+  }
+
+  /** Tokens of a row became known, behind all that were before. */
+  knows(row: RowId, stretch: KnownStretch): void {
+    const path = this.rows.get(row);
+    if (path) path.known = [stretch];
   }
 
   /** @throws ScheduleError naming the constraint that the square breaks; nothing of it then counts as done. */
@@ -193,10 +209,11 @@ export class PathChecker {
       throw new ScheduleError('left-neighbour', `${where()}: layer ${layer - 1} has been computed up to position ${path.done[index - 1] ?? 0} only`);
     }
     if (index === 0 && end > path.promptTokens) {
-      // A token beyond the prompt is sampled by the last layer from the position before it.
+      // A token beyond the prompt is sampled by the last layer from the position before it, or known since an earlier one was.
       const lastLayer = path.done[this.grid.layers - 1] ?? 0;
-      if (firstPosition !== end - 1 || lastLayer < firstPosition) {
-        throw new ScheduleError('left-neighbour', `${where()}: the token at ${end - 1} is sampled only after position ${end - 2} has passed the last layer`);
+      const behind = path.known.find((stretch) => end - 1 > stretch.behind && end <= stretch.end)?.behind ?? end - 2;
+      if (lastLayer <= behind) {
+        throw new ScheduleError('left-neighbour', `${where()}: the token at ${end - 1} is sampled only after position ${behind} has passed the last layer`);
       }
     }
     const head = path.mode ?? (end >= path.promptTokens ? 'sample' : 'none');

@@ -15,6 +15,11 @@ export interface Observed {
   readonly admitted: readonly AdmittedRow[];
   /** Rows that ended before their last token (an end token, a stop string). A row that runs to its full length is not among them. */
   readonly ended: ReadonlySet<RowId>;
+  /**
+   * Rows of which more tokens are known than the next one, since a grammar forces them: up to which position, counted like the schedule's own. One square may advance a
+   * row by all of them, and there is memory for that in the next sweep. They need not be: a row that goes on token by token comes to the same. Default: none.
+   */
+  readonly known?: ReadonlyMap<RowId, number>;
 }
 
 /**
@@ -25,7 +30,7 @@ export interface Schedule<State = unknown> {
   readonly name: string;
   /**
    * A promise about every sweep: it advances each row that decodes by one token, and prompts by what is left of their slot's square, oldest
-   * first. Memory is then counted as rows grow and end, so more of them fit; without the promise a row counts in full from the start.
+   * first; what is left then goes to tokens that are known. Memory is then counted as rows grow and end, so more of them fit; without the promise a row counts in full from the start.
    * `staggered`: rows come in whenever there is a place, and are spread over time where memory is scarce; `blocks`: they come in together.
    */
   readonly steady?: 'staggered' | 'blocks';

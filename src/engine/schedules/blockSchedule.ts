@@ -1,4 +1,4 @@
-import type { AdmittedRow, Schedule } from './Schedule.js';
+import type { AdmittedRow, Observed, Schedule } from './Schedule.js';
 import type { Grid, RowId, RowRange, Square } from './Square.js';
 
 /** How far a row has come. */
@@ -46,7 +46,7 @@ export function blockSchedule(rules: BlockRules): Schedule<BlockState> {
       for (const row of observed.admitted) emptiest(slots, state.grid).push(cursorOf(row));
       const chosen = rules.sweep === 'interleaved' ? slots.map((_, slot) => slot) : slots.findIndex((rows) => rows.length > 0);
       const turn = typeof chosen === 'number' ? [chosen].filter((slot) => slot >= 0) : chosen;
-      const ranges = turn.map((slot) => ({ slot, rows: advance(slots[slot] ?? [], state.grid.tokensPerSquare) })).filter(({ rows }) => rows.length > 0);
+      const ranges = turn.map((slot) => ({ slot, rows: advance(slots[slot] ?? [], state.grid.tokensPerSquare, observed.known) })).filter(({ rows }) => rows.length > 0);
       for (const { slot, rows } of ranges) slots[slot] = moved(slots[slot] ?? [], rows);
       const pass = state.pass + (ranges.length > 0 ? 1 : 0);
       return { state: { grid: state.grid, pass, slots }, squares: sweep(state.pass, state.grid.layers, ranges) };
@@ -67,23 +67,26 @@ function emptiest(slots: Cursor[][], grid: Grid): Cursor[] {
 }
 
 /**
- * One slot's ranges for one sweep. Rows that decode come first, a token each; what is left of the square goes to prompts, in chunks, oldest first.
- * A chunk's length has no influence on the row's result, only on when it comes.
+ * One slot's ranges for one sweep. Rows that decode come first, a token each; what is left of the square goes to prompts, in chunks, oldest first, and then to
+ * tokens of rows that decode which are known. A chunk's length has no influence on the row's result, only on when it comes.
  */
-function advance(rows: readonly Cursor[], tokensPerSquare: number): RowRange[] {
+function advance(rows: readonly Cursor[], tokensPerSquare: number, known: Observed['known']): RowRange[] {
   let left = tokensPerSquare;
-  const ranges: RowRange[] = [];
-  const take = (cursor: Cursor, tokens: number): void => {
-    const end = cursor.next + tokens;
-    ranges.push({ row: cursor.row, firstPosition: cursor.next, tokens, head: cursor.scored ? 'score' : end >= cursor.promptTokens ? 'sample' : 'none' });
-    left -= tokens;
+  const tokens = new Map<Cursor, number>();
+  const take = (cursor: Cursor, wanted: number): void => {
+    const taken = Math.min(wanted, left);
+    if (taken <= 0) return;
+    tokens.set(cursor, (tokens.get(cursor) ?? 0) + taken);
+    left -= taken;
   };
-  for (const cursor of rows) if (left > 0 && cursor.next >= cursor.promptTokens) take(cursor, 1);
-  for (const cursor of rows) {
-    const prompt = Math.min(cursor.promptTokens, cursor.positions) - cursor.next;
-    if (left > 0 && prompt > 0) take(cursor, Math.min(prompt, left));
-  }
-  return ranges;
+  for (const cursor of rows) if (cursor.next >= cursor.promptTokens) take(cursor, 1);
+  for (const cursor of rows) take(cursor, Math.min(cursor.promptTokens, cursor.positions) - cursor.next);
+  for (const cursor of rows) if (tokens.has(cursor) && cursor.next >= cursor.promptTokens) take(cursor, Math.min(known?.get(cursor.row) ?? 0, cursor.positions) - cursor.next - 1);
+  return Array.from(tokens, ([cursor, taken]) => rangeOf(cursor, taken));
+}
+
+function rangeOf({ row, next, scored, promptTokens }: Cursor, tokens: number): RowRange {
+  return { row, firstPosition: next, tokens, head: scored ? 'score' : next + tokens >= promptTokens ? 'sample' : 'none' };
 }
 
 function moved(rows: readonly Cursor[], ranges: readonly RowRange[]): Cursor[] {

@@ -1,7 +1,7 @@
 import type { TraceEvent } from '../../RunStats.js';
 import type { PathRecord } from './PathRecord.js';
 import type { TierUsage } from './PathRules.js';
-import type { JudgedRow } from './PathChecker.js';
+import type { JudgedRow, KnownStretch } from './PathChecker.js';
 import type { HeadMode, RowId, RowRange } from './Square.js';
 
 /** A trace in the words of `validatePath`: what was done, and what was in use of each tier. */
@@ -13,12 +13,17 @@ export interface TracedPath {
 /** The rows of a run, as its trace names them: `validatePath` judges by these. Those that others had computed the beginnings of come with who had. */
 export function rowsOfTrace(events: Iterable<TraceEvent>): JudgedRow[] {
   const rows: JudgedRow[] = [];
+  const known = new Map<RowId, KnownStretch[]>();
   for (const { name, ph, args } of events) {
-    if (ph !== 'i' || name !== 'admit') continue;
+    if (ph !== 'i') continue;
+    if (name === 'known') known.get(Number(args['row']))?.push({ behind: Number(args['behind']), end: Number(args['end']) });
+    if (name !== 'admit') continue;
     const { row, promptTokens, newTokens, prefix, shared } = args;
     const stretches = Array.isArray(shared) ? shared.map((stretch: unknown) => (Array.isArray(stretch) ? stretch.map(Number) : [])) : [];
+    const stretchesKnown: KnownStretch[] = [];
+    known.set(Number(row), stretchesKnown);
     rows.push({
-      row: Number(row), promptTokens: Number(promptTokens), newTokens: Number(newTokens), prefix: prefix === true,
+      row: Number(row), known: stretchesKnown, promptTokens: Number(promptTokens), newTokens: Number(newTokens), prefix: prefix === true,
       shared: stretches.map(([source = NaN, end = NaN]) => ({ row: source, end })),
     });
   }

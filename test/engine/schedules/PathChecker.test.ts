@@ -67,6 +67,41 @@ describe('PathChecker', () => {
     expect(() => { path.accept(wrong); }).toThrow(expect.objectContaining({ code: 'schedule', constraint }));
   });
 
+  describe('tokens that are known together', () => {
+    const long = (known: JudgedRow['known']): PathChecker => {
+      const path = new PathChecker(GRID);
+      path.admit({ row: 0, promptTokens: 3, newTokens: 6, ...(known && { known }) });
+      for (const each of prompt) path.accept(each);
+      return path;
+    };
+
+    test('come in one square, once the token before them has been sampled, and go on to the next ones', () => {
+      const path = long(undefined);
+      path.knows(0, { behind: 2, end: 6 });
+      for (const layer of [0, 1]) path.accept(square(layer, [range(3, 3, 'sample')]));
+      path.knows(0, { behind: 5, end: 8 });
+      for (const layer of [0, 1]) path.accept(square(layer, [range(6, 1, 'sample')]));
+      for (const layer of [0, 1]) path.accept(square(layer, [range(7, 1, 'sample')]));
+      expect(path.missing(0)).toBe(0);
+    });
+
+    test.each<[string, JudgedRow['known'], Square]>([
+      ['more than are known', [{ behind: 2, end: 5 }], square(0, [range(3, 3, 'sample')])],
+      ['any where none are known', undefined, square(0, [range(3, 2, 'sample')])],
+      ['those that are known only behind a position that is in the same square', [{ behind: 3, end: 6 }], square(0, [range(3, 3, 'sample')])],
+    ])('refuses %s', (_, known, wrong) => {
+      const path = long(known);
+      expect(() => { path.accept(wrong); }).toThrow(expect.objectContaining({ constraint: 'left-neighbour' }));
+    });
+
+    test('of a trace are judged as they were known then', () => {
+      const path = long([{ behind: 2, end: 5 }, { behind: 4, end: 8 }]);
+      for (const layer of [0, 1]) path.accept(square(layer, [range(3, 2, 'sample')]));
+      for (const layer of [0, 1]) path.accept(square(layer, [range(5, 3, 'sample')]));
+      expect(path.missing(0)).toBe(0);
+    });
+  });
+
   test('a batch whose rows have all ended may be left where it is', () => {
     const path = checker(square(0, [range(0, 3, 'sample')]));
     path.release(0);

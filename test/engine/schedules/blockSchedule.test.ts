@@ -87,6 +87,20 @@ describe('chunks', () => {
     ]);
   });
 
+  test('tokens that are known come together, behind the prompts of others, as far as the square has room', () => {
+    const schedule = diagonalBlock();
+    const grid = { layers: 1, slots: 1, rowsPerSlot: 3, tokensPerSquare: 8 };
+    const rangesOf = ({ squares }: { readonly squares: Iterable<Square> }): unknown => [...squares].flatMap(({ rows }) => rows.map(({ row, firstPosition, tokens, head }) => [row, firstPosition, tokens, head]));
+    const none: ReadonlySet<RowId> = new Set();
+    const first = schedule.next(schedule.start(grid), { admitted: [{ row: 0, promptTokens: 2, newTokens: 20 }, { row: 1, promptTokens: 2, newTokens: 5 }], ended: none });
+    expect(rangesOf(first)).toEqual([[0, 0, 2, 'sample'], [1, 0, 2, 'sample']]);
+    const second = schedule.next(first.state, { admitted: [{ row: 2, promptTokens: 2, newTokens: 2 }], ended: none, known: new Map([[0, 12], [1, 4]]) });
+    expect(rangesOf(second)).toEqual([[0, 2, 5, 'sample'], [1, 2, 1, 'sample'], [2, 0, 2, 'sample']]);
+    // What was known is said again as long as it is.
+    const third = schedule.next(second.state, { admitted: [], ended: none, known: new Map([[1, 40]]) });
+    expect(rangesOf(third)).toEqual([[0, 7, 1, 'sample'], [1, 3, 3, 'sample'], [2, 2, 1, 'sample']]);
+  });
+
   test('a scored row is scored in every chunk, and its last token is not computed', () => {
     const { sweeps } = play(diagonalBlock(), { ...GRID, slots: 1 }, [row(0, 6, 0)]);
     expect(sweeps.map((squares) => squares[0]?.rows)).toEqual([

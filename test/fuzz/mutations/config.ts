@@ -27,9 +27,11 @@ export function mutatedConfig(random: Random, config: Json): Json {
   ])();
 }
 
+/** As long as lists of factors would have to be; what was changed before may say anything. */
 function headDim(config: Json): number {
   const [stated, hidden, heads] = ['head_dim', 'hidden_size', 'num_attention_heads'].map((key) => at(config, [key]));
-  return typeof stated === 'number' ? stated : typeof hidden === 'number' && typeof heads === 'number' ? hidden / heads : 16;
+  const dims = typeof stated === 'number' ? stated : typeof hidden === 'number' && typeof heads === 'number' ? hidden / heads : 16;
+  return dims >= 0 && dims <= 4096 ? dims : 16;
 }
 
 function rotary(random: Random, dims: number): JsonObject {
