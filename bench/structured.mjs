@@ -36,11 +36,11 @@ async function timed(engine, name, formatOf) {
   const [rows, tokens] = [number('rows'), number('tokens')];
   const made = Array.from({ length: rows }, (_, row) => {
     const responseFormat = formatOf(row);
-    return { prompt: `Row ${row}: count.`, ...(name.endsWith('sampled') && { logprobs: 0 }), maxNewTokens: responseFormat === extraction ? 200 : tokens, ...(responseFormat && { responseFormat }) };
+    return { prompt: `Row ${row}: count.`, maxNewTokens: responseFormat === extraction ? 200 : tokens, ...(responseFormat && { responseFormat }) };
   });
   const start = performance.now();
   let generated = 0;
-  for await (const { usage } of engine.generate(made, { ignoreEos: true, sharePrefixes: false, signal })) generated += usage.completionTokens;
+  for await (const { usage } of engine.generate(made, { ignoreEos: true, sharePrefixes: false, signal, ...(name.endsWith('sampled') && { logprobs: 0 }) })) generated += usage.completionTokens;
   const seconds = (performance.now() - start) / 1000;
   return { seconds, tokensPerSecond: generated / seconds, rowsPerSecond: rows / seconds, generated };
 }

@@ -74,7 +74,8 @@ impl RowMatcher {
     pub fn consume_forced(&mut self, forced: &mut [TokenId]) -> Result<(usize, Place)> {
         let mut count = 0;
         if !forced.is_empty() && self.begun && !self.matcher.is_stopped() {
-            for token in self.matcher.compute_ff_tokens().into_iter().take(forced.len()) {
+            // What has no token stands behind the others: the next mask is empty.
+            for token in self.matcher.compute_ff_tokens().into_iter().take_while(|&token| has(&self.vocabulary.usable, token)).take(forced.len()) {
                 self.matcher.consume_token(token)?;
                 forced[count] = token;
                 count += 1;

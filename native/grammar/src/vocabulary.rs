@@ -42,8 +42,19 @@ struct Environment {
     all: TokTrie,
     /// The tokens that may stand at an answer's beginning, and those behind; none where all are the same.
     split: Option<(TokTrie, TokTrie)>,
-    /// Every text can be tokenized. Where it cannot, nothing is forced.
-    complete: bool,
+    /// All that can be tokenized at all is by taking the longest token. Where it is not, nothing is forced.
+    closed: bool,
+    /// Stands for a byte that there is no token for. It is no token of the model's: no mask has it.
+    none: TokenId,
+}
+
+impl Environment {
+    fn longest(&self, trie: &TokTrie, bytes: &[u8]) -> (TokenId, usize) {
+        match trie.prefix_token_id(bytes) {
+            (_, 0) => (self.none, bytes.len()),
+            found => found,
+        }
+    }
 }
 
 impl TokenizerEnv for Environment {
@@ -51,29 +62,26 @@ impl TokenizerEnv for Environment {
         &self.all
     }
     fn tokenize_bytes(&self, bytes: &[u8]) -> Vec<TokenId> {
-        let Some((first, others)) = &self.split else { return self.all.greedy_tokenize(bytes) };
-        if !AT_FIRST.get() || bytes.is_empty() {
-            return others.greedy_tokenize(bytes);
+        let (first, others) = self.split.as_ref().map_or((&self.all, &self.all), |(first, others)| (first, others));
+        let mut tokens = Vec::new();
+        let mut at = 0;
+        while at < bytes.len() {
+            let (token, length) = self.longest(if at == 0 && AT_FIRST.get() { first } else { others }, &bytes[at..]);
+            tokens.push(token);
+            at += length;
         }
-        let (token, length) = first.prefix_token_id(bytes);
-        // There is one of each byte, here or there.
-        if length == 0 {
-            return others.greedy_tokenize(bytes);
-        }
-        let mut tokens = vec![token];
-        tokens.extend(others.greedy_tokenize(&bytes[length..]));
         tokens
     }
     fn tokenize_is_canonical(&self) -> bool {
-        self.complete
+        self.closed
     }
 }
 
-/// Whether each byte that UTF-8 has is a token.
-fn complete(words: &[Vec<u8>]) -> bool {
-    let mut has = [false; 256];
-    words.iter().filter(|word| word.len() == 1).for_each(|word| has[word[0] as usize] = true);
-    (0..=0xf4).all(|byte| has[byte] || byte == 0xc0 || byte == 0xc1)
+/// Whether each byte of a token is a token itself.
+fn closed(words: &[Vec<u8>]) -> bool {
+    let mut single = [false; 256];
+    words.iter().filter(|word| word.len() == 1).for_each(|word| single[word[0] as usize] = true);
+    words.iter().flatten().all(|&byte| single[byte as usize])
 }
 
 impl Vocabulary {
@@ -99,22 +107,24 @@ impl Vocabulary {
             }
         }
         ensure!(ends.iter().all(|&end| (end as usize) < count), "an end token is not among the {count} tokens");
+        let none = words.len() as TokenId;
+        words.push(vec![MARKER]);
         let trie_of = |words: &[Vec<u8>]| TokTrie::from(&TokRxInfo::new(words.len() as u32, ends.first().copied().unwrap_or(INVALID_TOKEN)), words);
         let mut all = trie_of(&words);
         if !ends.is_empty() {
             all = all.with_eos_tokens(ends);
         }
-        let complete = complete(&others);
-        let split = (complete && !aliases.is_empty()).then(|| {
+        let closed = closed(&others);
+        let split = (closed && !aliases.is_empty()).then(|| {
             let mut first = words.clone();
             aliases.iter().for_each(|&(token, _)| first[token as usize].clear());
             // Of two tokens with one text it is the one that has it everywhere.
             let plain: HashSet<Vec<u8>> = first[..count].iter().cloned().collect();
-            first[count..].iter_mut().filter(|word| plain.contains(*word)).for_each(Vec::clear);
+            first[count..none as usize].iter_mut().filter(|word| plain.contains(*word)).for_each(Vec::clear);
             (trie_of(&first), trie_of(&others))
         });
-        let environment: TokEnv = Arc::new(Environment { all, split, complete });
-        let capabilities = InferenceCapabilities { ff_tokens: complete, ..Default::default() };
+        let environment: TokEnv = Arc::new(Environment { all, split, closed, none });
+        let capabilities = InferenceCapabilities { ff_tokens: closed, ..Default::default() };
         let mut factory = ParserFactory::new(&environment, capabilities, &SlicedBiasComputer::general_slices())?;
         factory.quiet();
         Ok(Vocabulary { factory, firsts: aliases, usable: bits })
