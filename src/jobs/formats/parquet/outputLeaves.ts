@@ -150,6 +150,7 @@ function flatLeaf(name: string, kind: ColumnKind, valueOf: (row: FinishedRow) =>
 function stored(value: unknown, kind: ColumnKind): unknown {
   if (value === undefined || value === null) return null;
   if (kind === 'text') return cell(value);
+  if (kind === 'integer' && typeof value === 'bigint' && BigInt.asIntN(64, value) === value) return value;
   const fits = kind === 'boolean' ? typeof value === 'boolean' : typeof value === 'number' && (kind === 'number' || Number.isSafeInteger(value));
   if (!fits) throw new Error(`found ${cell(value) ?? ''}, expected values as in the rows before`);
   return kind === 'integer' ? BigInt(value as number) : value;
