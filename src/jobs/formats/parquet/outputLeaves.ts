@@ -57,7 +57,8 @@ export function outputLeaves(first: readonly FinishedRow[], options: WriteOption
 
 /** About how many bytes a row takes until it is written. */
 export function bytesOfRow({ result, carry = {} }: FinishedRow): number {
-  let bytes = 64 + 2 * (result.text?.length ?? 0) + 16 * (result.tokens?.length ?? 0) + answerBytes(result);
+  // A value, and its cells, are about as long as its text.
+  let bytes = 64 + (result.value === undefined ? 2 : 6) * (result.text?.length ?? 0) + 16 * (result.tokens?.length ?? 0) + answerBytes(result);
   const cells = cellsOf(carry);
   const add = (value: unknown): void => void (bytes += value instanceof Uint8Array ? 64 + value.length : typeof value === 'string' ? 2 * value.length : 16);
   for (let leaf = 0; cells !== undefined && cells.batch.forEach(cells.row, leaf, add) > 0; leaf += 1);
