@@ -36,7 +36,8 @@ export type { AnswerStore, BadRow, FinishReason, GenerateOptions, KeptAnswer, Pr
 
 // Answers that are held to a format
 export type { ResponseFormat } from './rows/responseFormat.js';
-export type { AnswerSchema } from './engine/grammar/zodSchema.js';
+export type { AnswerSchema } from './schema/zodJsonSchema.js';
+export type { DeclaredProperty, PropertyType } from './schema/declaredProperties.js';
 export { EnforcedSchema } from './schema/EnforcedSchema.js';
 export type {
   AnswerOptions, AnyResult, ClassifyOptions, ClassifyResult, CompletionScore, EmbedOptions, EmbedResult, ResultBase, ScoreOptions, ScoreResult,

@@ -7,7 +7,7 @@ export type {
   EngineOptions, EnginePlan, ErrorCode, ExpectedRows, GenerateOptions, GpuProducts, ModelSource, Progress, PullProgress, ResponseFormat, RowLookAhead, RunStats, Schedule, TensorInfo, Tokenizer, TraceEvent, WeightCompression,
 } from '../index.js';
 export {
-  bytesOf, checkColumns, checkDelimiter, checkDistinctFiles, checkJobFiles, checkMaxErrors, checkResultColumns, describeFileError, errorFiles, fileErrorCode, fileFailure, FORMAT_NAMES, isBlank, Job, jobFormats, openLines, outputFiles, parseRow, readRows, readSql, specialKind, StreamWriter, writeFileAtomic,
+  answerProperties, bytesOf, checkColumns, checkDelimiter, checkDistinctFiles, checkJobFiles, checkMaxErrors, checkNamesOfColumns, checkResultColumns, describeFileError, errorFiles, fileErrorCode, fileFailure, FORMAT_NAMES, isBlank, Job, jobFormats, openLines, outputFiles, parseRow, readRows, readSql, specialKind, StreamWriter, writeFileAtomic,
 } from '../jobs/index.js';
 export type { FormatChoice, JobFormats, JobOptions, JobSummary, MaxErrors, NamedFile, ReadRowsOptions } from '../jobs/index.js';
 export { commonTokens } from '../rows/commonTokens.js';

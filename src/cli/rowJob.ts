@@ -6,7 +6,7 @@ import { engineOptions } from './flags/modelFlags.js';
 import { planOptions } from './flags/planFlags.js';
 import { promptFiles, promptOptions } from './flags/promptFlags.js';
 import type { RowJobFlags } from './flags/rowJobFlags.js';
-import { comesOnce, jobFormatsOf, queryOf, readOptions, tableOptions } from './flags/tableFlags.js';
+import { checkResultNames, comesOnce, jobFormatsOf, queryOf, readOptions, tableOptions } from './flags/tableFlags.js';
 import { expectedRows } from './expectedRows.js';
 import { describeEnginePlan, describeRest, describeRun, rowProgress } from './generateReport.js';
 import {
@@ -57,6 +57,7 @@ export async function runRowJob(flags: RowJobFlags, flagNames: ReadonlySet<strin
   const known = isModelName(flags.model);
   await checkPaths(flags, asked, inputs, known ? undefined : flags.model);
   const prompts = { ...(await promptOptions(flags, context.signal)), ...(await asked.read?.(context.signal)) };
+  checkResultNames(flags, prompts);
   await checkJobFiles({ ...files, resume, retryErrors, overwrite, published: formats.published, ...(errors !== undefined && { errors }) });
 
   let job: Job | undefined;

@@ -4,9 +4,9 @@ import { SpillwayError } from '../errors/SpillwayError.js';
 import { TaskError } from '../errors/TaskError.js';
 import { UsageError } from '../errors/UsageError.js';
 import type { AnyResult } from '../Results.js';
-import type { GenerateOptions, RowInput } from '../Row.js';
-import { responseFormatOf } from '../rows/responseFormat.js';
+import type { RowInput } from '../Row.js';
 import { AbortGate } from './AbortGate.js';
+import { answerProperties, runFormat } from './answerFormat.js';
 import { identifyModel } from '../model/identity/identifyModel.js';
 import { modelSettings } from '../model/identity/modelSettings.js';
 import { checkJobOptions, checkRowGenerator } from './checkJobOptions.js';
@@ -245,11 +245,13 @@ export class Job implements AsyncDisposable {
     return this.file !== undefined && this.input.again;
   }
 
-  /** Before any work is done. @throws UsageError for names of result columns that a table has already */
-  #checked(): this {
-    const { table } = this.input;
+  /**
+   * Before any work is done: as far as the columns of the input are known, and again with the first row, for what comes once has its columns then.
+   * @throws UsageError for names of result columns that a table has already
+   */
+  #checked(first?: RowInput): this {
     const tables = [this.formats.output, this.formats.errors].some((file) => file?.format.carries === true);
-    if (tables && table !== undefined) resultColumns(table.columns, this.#writeOptions());
+    if (tables) resultColumns(this.input.table?.columns ?? Object.keys(first?.carry ?? {}), this.#writeOptions());
     return this;
   }
 
@@ -292,18 +294,22 @@ export class Job implements AsyncDisposable {
 
   #writeOptions(): WriteOptions {
     const { resultColumns = {}, delimiter, output } = this.options;
-    const { name: task, options: { samples, reasoning, logprobs, responseFormat } } = this.task;
+    const { name: task, options: { samples, reasoning, logprobs, ...format } } = this.task;
+    const properties = answerProperties(format);
     const parts = [
       ...(this.formats.input.format.carries === true ? [] : ['id']),
-      ...(samples === undefined ? [] : ['sample']), ...(hasValues(responseFormat) ? ['value'] : []), ...(reasoning === 'separate' ? ['reasoning'] : []), ...(logprobs === undefined ? [] : ['logprobs']),
+      ...(samples === undefined ? [] : ['sample']), ...(runFormat(format)?.type === 'json_schema' ? ['value'] : []), ...(reasoning === 'separate' ? ['reasoning'] : []), ...(logprobs === undefined ? [] : ['logprobs']),
     ];
-    return { task, table: () => this.input.table, resultColumns, parts, ...(delimiter !== undefined && { delimiter }), name: typeof output === 'string' ? output : 'output' };
+    return {
+      task, table: () => this.input.table, resultColumns, parts, ...(properties && { properties }), ...(delimiter !== undefined && { delimiter }), name: typeof output === 'string' ? output : 'output',
+    };
   }
 
   /** Makes the output ready for results: the first change on disk. An empty input has no first row. */
   async #begin(first: RowInput | undefined): Promise<RowSink> {
     const { output } = this.options;
     const { signal } = this.task.options;
+    this.#checked(first);
     if (typeof output !== 'string') return new StreamWriter(output, 'output', { signal });
     try {
       if (this.file === undefined) {
@@ -325,11 +331,6 @@ export class Job implements AsyncDisposable {
 /** What an output is to be, where it is not what a run before wrote: `with --errors FILE`, `as csv`. */
 function describeForm({ errors }: JobOptions, { output: { format, compression } }: JobFormats): string {
   return errors !== undefined ? `with \`errors\` ${errors}` : `as ${format.name}${compression === undefined ? '' : ` in ${compression}`}`;
-}
-
-/** Whether answers have values beside their texts: tables have a column for them then. */
-function hasValues(format: GenerateOptions['responseFormat']): boolean {
-  return format !== undefined && responseFormatOf(format).type === 'json_schema';
 }
 
 /** @throws UsageError for a format that has no place for what the task answers */

@@ -1,6 +1,7 @@
 import type { Writable } from 'node:stream';
 import type { GenerateOptions, RowInput, RowResult } from '../Row.js';
 import type { ClassifyOptions, ClassifyResult, EmbedOptions, EmbedResult, ScoreOptions, ScoreResult } from '../Results.js';
+import type { FormatOptions } from './answerFormat.js';
 import type { MaxErrors } from './ErrorLimit.js';
 import type { FormatChoice } from './formats/rowFormats.js';
 import type { InputPaths } from './inputFiles.js';
@@ -41,7 +42,7 @@ export interface JobOptions {
    * is what is resumed.
    */
   readonly outputFormat?: FormatChoice;
-  /** Names of result columns of tables (`text`, `finish_reason`, …) that differ from ours. */
+  /** Names of result columns of tables (`text`, `finish_reason`, …, or a property of the answers' JSON Schema) that differ from ours; what both are called means the property. */
   readonly resultColumns?: Readonly<Record<string, string>>;
   /** A file where rows that failed go, instead of into the output. */
   readonly errors?: string;
@@ -66,8 +67,11 @@ export interface JobOptions {
   readonly resultIdentity?: object;
   /** Whatever else decides the results, e.g. `{ precision: 'float32' }`: a resumed run must have the same. Plain JSON data. */
   readonly identity?: Readonly<Record<string, unknown>>;
-  /** Rows are generated from, with these options: what a job does if it is told nothing else. */
-  readonly generate?: GenerateOptions;
+  /**
+   * Rows are generated from, with these options: what a job does if it is told nothing else. Where `responseFormat` is a JSON Schema of objects, or `schema` one of zod's, tables have a column for
+   * each of its properties, and the text of answers that do not stand there as a whole.
+   */
+  readonly generate?: GenerateOptions & FormatOptions;
   /** Or they are classified. */
   readonly classify?: ClassifyOptions;
   /** Or completions of them are scored. */

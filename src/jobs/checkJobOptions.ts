@@ -7,7 +7,8 @@ import { membersOf } from '../arguments/membersOf.js';
 import { UsageError } from '../errors/UsageError.js';
 import type { GenerateOptions } from '../Row.js';
 import { checkResponseFormat } from '../rows/responseFormat.js';
-import { checkColumns, checkDelimiter, checkResultColumns } from './checkColumns.js';
+import { answerProperties } from './answerFormat.js';
+import { checkColumns, checkDelimiter, checkNamesOfColumns, checkResultColumns } from './checkColumns.js';
 import { isInputPaths } from './inputFiles.js';
 import { checkMaxErrors } from './ErrorLimit.js';
 import { checkFormat } from './formats/rowFormats.js';
@@ -21,7 +22,7 @@ const CHECKS: Readonly<Record<keyof JobOptions, Check>> = {
   carryFields: checkBoolean,
   output: checkOutput,
   outputFormat: checkFormat,
-  resultColumns: checkResultColumns,
+  resultColumns: checkNamesOfColumns,
   errors: text("a file's path"),
   maxErrors: checkMaxErrors,
   resume: checkBoolean,
@@ -44,9 +45,10 @@ const CHECKS: Readonly<Record<keyof JobOptions, Check>> = {
 export function checkJobOptions(options: unknown): asserts options is JobOptions {
   checkMembers('options', options, CHECKS);
   // These two have no default.
-  const { input, output } = options as Partial<JobOptions>;
+  const { input, output, resultColumns, generate = {} } = options as Partial<JobOptions>;
   checkInput('input', input);
   checkOutput('output', output);
+  if (resultColumns !== undefined) checkResultColumns('resultColumns', resultColumns, answerProperties(generate));
 }
 
 /** @throws UsageError unless it can generate rows */

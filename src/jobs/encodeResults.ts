@@ -2,24 +2,28 @@ import { checkMembers, type Check } from '../arguments/checkMembers.js';
 import { checkBoolean } from '../arguments/checks.js';
 import { found } from '../arguments/found.js';
 import { isIterable } from '../arguments/isIterable.js';
-import { text } from '../arguments/memberChecks.js';
+import { object, text } from '../arguments/memberChecks.js';
 import { UsageError } from '../errors/UsageError.js';
 import type { AnyResult } from '../Results.js';
-import { checkDelimiter, checkResultColumns } from './checkColumns.js';
+import { checkResponseFormat, type ResponseFormat } from '../rows/responseFormat.js';
+import { answerProperties, type FormatOptions } from './answerFormat.js';
+import { checkDelimiter, checkNamesOfColumns, checkResultColumns } from './checkColumns.js';
 import type { FinishedRow } from './formats/RowFormat.js';
 import { jsonl } from './formats/jsonl.js';
 import { checkFormat, chosenFormat, type FormatChoice } from './formats/rowFormats.js';
 
-export interface EncodeResultsOptions {
+export interface EncodeResultsOptions extends FormatOptions {
   /** Default `jsonl`. */
   readonly format?: FormatChoice;
-  /** Names of result columns of tables (`text`, `finish_reason`, …) that differ from ours. */
+  /** What answers were held to, or, from zod, `schema`: of a JSON Schema of objects tables have a column for each property, and the text of answers that do not stand there as a whole. Default: none. */
+  readonly responseFormat?: ResponseFormat;
+  /** Names of result columns of tables (`text`, `finish_reason`, …, or a property of the schema) that differ from ours. */
   readonly resultColumns?: Readonly<Record<string, string>>;
   /** What parts the values of `csv`. Default `,`. */
   readonly delimiter?: string;
   /** Whether tables have a column for the sample, where several were asked for. Default false. */
   readonly samples?: boolean;
-  /** Whether tables have a column for the values of answers that are held to a JSON Schema. Default false. */
+  /** Whether tables have a column for the values of answers that are held to a JSON Schema, where its properties have none. Default false. */
   readonly values?: boolean;
   /** Whether tables have a column for reasoning that was separated. Default false. */
   readonly reasoning?: boolean;
@@ -30,28 +34,32 @@ export interface EncodeResultsOptions {
 }
 
 const CHECKS: Readonly<Record<keyof EncodeResultsOptions, Check>> = {
-  format: checkFormat, resultColumns: checkResultColumns, delimiter: checkDelimiter, samples: checkBoolean, values: checkBoolean, reasoning: checkBoolean, logprobs: checkBoolean, name: text(),
+  format: checkFormat, responseFormat: checkResponseFormat, schema: object, resultColumns: checkNamesOfColumns, delimiter: checkDelimiter, samples: checkBoolean, values: checkBoolean, reasoning: checkBoolean, logprobs: checkBoolean, name: text(),
 };
 
 /**
  * The bytes of a file of results, in any format, as they come: for `Readable.from`, `ReadableStream.from`, `pipeline`, or RxJS's `from`. A table has the columns that the first
  * row carries (`row`); Parquet those of its first row group, in memory until then. For an output that outlives a killed process use `runJob`.
- * @throws UsageError at once for a wrong argument; while it is iterated, JobFileError for a row that does not fit into the table, and whatever the source throws
+ * @throws UsageError at once for a wrong argument, ResponseFormatError for what is no JSON Schema; while it is iterated, JobFileError for a row that does not fit into the table, and whatever the source throws
  * @example
  * await pipeline(Readable.from(encodeResults(engine.generate(rows), { format: 'parquet' })), createWriteStream('answers.parquet'));
  */
 export function encodeResults(results: AsyncIterable<AnyResult> | Iterable<AnyResult>, options: EncodeResultsOptions = {}): AsyncGenerator<Uint8Array, void, undefined> {
   if (!isIterable(results)) throw new UsageError(`results: found ${found(results)}, expected an iterable of results`);
   checkMembers('options', options, CHECKS);
-  return bytesOf(results, options);
+  const properties = answerProperties(options);
+  checkResultColumns('resultColumns', options.resultColumns ?? {}, properties);
+  return bytesOf(results, options, properties);
 }
 
-async function* bytesOf(results: AsyncIterable<AnyResult> | Iterable<AnyResult>, options: EncodeResultsOptions): AsyncGenerator<Uint8Array, void, undefined> {
+async function* bytesOf(
+  results: AsyncIterable<AnyResult> | Iterable<AnyResult>, options: EncodeResultsOptions, properties: ReturnType<typeof answerProperties>,
+): AsyncGenerator<Uint8Array, void, undefined> {
   const { format, resultColumns = {}, delimiter, samples = false, values = false, reasoning = false, logprobs = false, name = 'output' } = options;
   const finished = async function* (): AsyncGenerator<FinishedRow, void, undefined> {
     for await (const result of results) yield { result, carry: result.row };
   };
   const parts = ['id', ...(samples ? ['sample'] : []), ...(values ? ['value'] : []), ...(reasoning ? ['reasoning'] : []), ...(logprobs ? ['logprobs'] : [])];
-  const pieces = (chosenFormat(format) ?? jsonl).encode(finished(), { table: () => undefined, resultColumns, parts, name, ...(delimiter !== undefined && { delimiter }) });
+  const pieces = (chosenFormat(format) ?? jsonl).encode(finished(), { table: () => undefined, resultColumns, parts, name, ...(properties && { properties }), ...(delimiter !== undefined && { delimiter }) });
   for await (const piece of pieces) yield Buffer.from(piece as Uint8Array);
 }

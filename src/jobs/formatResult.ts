@@ -15,6 +15,11 @@ export function formatResult(result: AnyResult): { readonly line: string; readon
   } catch (problem) {
     // JSON.parse reads nesting that JSON.stringify has no stack for, and a library user may carry a cycle or a bigint.
     const reason = (problem instanceof Error ? problem.message : String(problem)).split('\n', 1)[0] ?? '';
+    if (result.value !== undefined) {
+      // So may a schema that makes values of its own. The text stays.
+      const { value: _, ...others } = result;
+      return formatResult({ ...others, finishReason: 'error', error: { code: 'schema', message: `value: what the schema makes of the answer cannot be written as JSON: ${reason}` } });
+    }
     const failure = { code: 'invalid-row', message: `row: the carried fields cannot be written as JSON: ${reason}` };
     const none = result.text === undefined ? {} : { text: '', tokens: [], finishReason: 'error' };
     return { line: `${JSON.stringify({ ...who, ...none, usage: known.usage, error: failure })}\n`, failed: true };

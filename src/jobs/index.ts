@@ -1,6 +1,7 @@
 export { writeFileAtomic } from './atomicFile.js';
 export { bytesOf } from './bytesOf.js';
-export { checkColumns, checkDelimiter, checkResultColumns } from './checkColumns.js';
+export { answerProperties } from './answerFormat.js';
+export { checkColumns, checkDelimiter, checkNamesOfColumns, checkResultColumns } from './checkColumns.js';
 export { checkDistinctFiles, type NamedFile } from './distinctFiles.js';
 export { checkMaxErrors, type MaxErrors } from './ErrorLimit.js';
 export { describeFileError, fileErrorCode, fileFailure } from './fileErrors.js';

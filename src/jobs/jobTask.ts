@@ -2,13 +2,14 @@ import { UsageError } from '../errors/UsageError.js';
 import type { AnyResult, AnswerOptions, ClassifyOptions, EmbedOptions, ScoreOptions } from '../Results.js';
 import type { GenerateOptions, RowInput } from '../Row.js';
 import type { JobOptions, RowGenerator } from './JobOptions.js';
+import { runFormat, type FormatOptions } from './answerFormat.js';
 import { promptOptions, resultOptions } from './jobRecord.js';
 import type { JobTaskName } from './JobTaskName.js';
 
 export interface JobTask {
   readonly name: JobTaskName;
   /** As far as jobs look at them themselves. */
-  readonly options: Pick<GenerateOptions, keyof AnswerOptions | 'samples' | 'reasoning' | 'logprobs' | 'responseFormat'>;
+  readonly options: Pick<GenerateOptions, keyof AnswerOptions | 'samples' | 'reasoning' | 'logprobs'> & FormatOptions;
   /** All options that decide a row's result, with their defaults. */
   readonly settled: Readonly<Record<string, unknown>>;
   /** @throws UsageError for an engine that cannot do it */
@@ -22,7 +23,10 @@ export function jobTaskOf({ generate, classify, score, embed }: Pick<JobOptions,
   if (classify) return { name: 'classify', options: classify, settled: classifySettings(classify), answer: (engine, rows) => method(engine, 'classify')(rows, classify) };
   if (score) return { name: 'score', options: score, settled: scoreSettings(score), answer: (engine, rows) => method(engine, 'score')(rows, score) };
   if (embed) return { name: 'embed', options: embed, settled: embedSettings(embed), answer: (engine, rows) => method(engine, 'embed')(rows, embed) };
-  return { name: 'generate', options: generate ?? {}, settled: resultOptions(generate ?? {}), answer: (engine, rows) => engine.generate(rows, generate) };
+  const responseFormat = runFormat(generate ?? {});
+  return {
+    name: 'generate', options: generate ?? {}, settled: resultOptions({ ...generate, ...(responseFormat && { responseFormat }) }), answer: (engine, rows) => engine.generate(rows, generate),
+  };
 }
 
 /** What a task is told whatever it is: how prompts are made, when to stop. */

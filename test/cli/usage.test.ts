@@ -80,7 +80,7 @@ describe('wrong usage: exit 1, and nothing is read or written', () => {
     ['--max-new-tokens', '0'], ['--max-new-tokens', '1.5'], ['--max-new-tokens', '0x10'], ['--max-new-tokens', ''], ['--temperature', '-0.1'],
     ['--temperature', 'NaN'], ['--temperature', ''], ['--temperature', 'Infinity'], ['--top-p', '0'], ['--top-p', '1.01'], ['--top-k', '-1'],
     ['--min-p', '2'], ['--repetition-penalty', '0'], ['--seed', '-1'], ['--seed', '99999999999999999999'], ['--stop', ''], ['--logprobs', '-1'],
-    ['--input-format', 'xml'], ['--output-format', 'xml'], ['--columns', 'prompt'], ['--columns', 'promt=x'], ['--result-columns', 'answer=x'], ['--delimiter', ',,'],
+    ['--input-format', 'xml'], ['--output-format', 'xml'], ['--columns', 'prompt'], ['--columns', 'promt=x'], ['--result-columns', 'answer'], ['--result-columns', 'text='], ['--delimiter', ',,'],
     ['--max-errors', '-1'], ['--row-timeout', '0'], ['--max-errors', '101%'], ['--precision', 'float16'], ['--order', 'random'], ['--progress', 'yes'], ['--device', 'tpu'], ['--gpu-products', 'cublas'], ['--threads', '0'],
     ['--batch-size', '0'], ['--batches', '1000'], ['--cpu-memory', '1 apple'], ['--cpu-memory', '0'], ['--schedule', 'spiral'],
     ['--compress-cache', '2bit'], ['--compress-weights', '3bit'], ['--sparse-attention', '0'], ['--sparse-attention', '1.5'], ['--sparse-attention', 'on'],
@@ -109,6 +109,7 @@ describe('wrong usage: exit 1, and nothing is read or written', () => {
   });
 
   test('what only the engine or the files can refuse leaves nothing behind either', async () => {
+    expect(await refused(generate('--result-columns', 'answer=x'))).toContain('--result-columns: found the unknown "answer", expected any of id, sample, text, value');
     expect(await refused(generate('--logprobs', '100000'))).toContain('--logprobs: found 100000');
     // None of the package's machines is one to run on.
     for (const machine of ['flexgen-t4', 'nowhere']) {

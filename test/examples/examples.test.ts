@@ -82,9 +82,12 @@ describe('examples', () => {
     await rm(folder, { recursive: true });
   });
 
-  test('the extraction finds a person of the right form in every note', async () => {
-    const people = await extractToObject(model.path);
+  test('the extraction finds a person of the right form in every note, and a table has columns of them', async () => {
+    const { people, table } = await extractToObject(model.path);
     expect(people).toHaveLength(3);
+    const rows = await collect(readRows(table, { carryFields: true, columns: { prompt: 'note' } }));
+    expect(rows.map(({ carry }) => [carry?.['name'], carry?.['age'], carry?.['topic'], carry?.['text']])).toEqual(people.map(({ name, age, topic }) => [name, String(age), topic, '']));
+    await rm(dirname(table), { recursive: true });
     for (const { name, age, topic } of people) expect([[...name].length <= 24, Number.isInteger(age) && age <= 120, ['invoice', 'ticket', 'room'].includes(topic)]).toEqual([true, true, true]);
   });
 });

@@ -1,5 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { z } from 'zod';
 import { Engine, runJob, UsageError, type JobSummary, type RunJobOptions } from '../../src/index.js';
 import { tinyChatModel } from '../support/tinyChatModel.js';
 import { temporaryFolder, writeLines } from './support/files.js';
@@ -87,4 +88,25 @@ test('labels of a table are lists in a column', async () => {
   const [first, second] = readFileSync(output, 'utf8').trim().split('\n').map((line) => JSON.parse(line) as { probabilities?: object; error?: { message: string } });
   expect(Object.keys(first?.probabilities ?? {})).toEqual(['up', 'down']);
   expect(second?.error?.message).toContain('labels: found none');
+});
+
+test('answers that a schema of zod makes something of have columns of what it makes; another one is another job', async () => {
+  const schema = z.object({ kind: z.enum(['a', 'b']), count: z.int().min(1).max(9).transform((count) => `${count} pieces`), note: z.boolean().default(true), size: z.int().min(1).max(9).nullable() });
+  const input = path('zod.csv');
+  writeFileSync(input, 'prompt\nx\ny\n');
+  const output = path('zod-out.csv');
+  const run = (more: Partial<RunJobOptions> = {}): Promise<JobSummary> => runJob({ engine, input, output, resume: true, generate: { schema, maxNewTokens: 80 }, ...more });
+  expect(await run()).toMatchObject({ done: 2, failed: 0 });
+  const [header, ...rows] = readFileSync(output, 'utf8').trim().split('\n');
+  expect(header).toBe('prompt,kind,count,note,size,text,finish_reason,error_code,error_message,prompt_tokens,completion_tokens');
+  for (const row of rows) expect(row).toMatch(/^[xy],[ab],"""[1-9] pieces""",(true|false),[1-9]?,,stop,,,/);
+  expect(await run()).toMatchObject({ done: 0, kept: 2 });
+  await expect(run({ generate: { schema: schema.omit({ note: true }), maxNewTokens: 80 } })).rejects.toThrow(/differs from the one that began it in responseFormat/);
+
+  // What a schema makes may be nothing that JSON has words for: the row keeps its text.
+  const lines = path('zod-out.jsonl');
+  expect(await run({ output: lines, generate: { schema: z.object({ n: z.int().min(1).max(9).transform(BigInt) }) } })).toMatchObject({ done: 2, failed: 2 });
+  for (const line of readFileSync(lines, 'utf8').trim().split('\n')) {
+    expect(JSON.parse(line)).toMatchObject({ text: expect.stringMatching(/^\{"n":[1-9]\}$/), error: { code: 'schema', message: expect.stringContaining('value: what the schema makes of the answer cannot be written as JSON') } });
+  }
 });

@@ -3,6 +3,7 @@ import { Readable } from 'node:stream';
 import { buffer, text } from 'node:stream/consumers';
 import { expect, test } from '@jest/globals';
 import { concatMap, from, lastValueFrom, toArray } from 'rxjs';
+import { z } from 'zod';
 import { UsageError } from '../../src/errors/UsageError.js';
 import { encodeResults } from '../../src/jobs/encodeResults.js';
 import { readRows } from '../../src/jobs/readRows.js';
@@ -41,6 +42,16 @@ test('reasoning has a column where it is asked for', async () => {
   const reasoned = [{ id: 1, index: 0, text: 'x', reasoning: 'why', tokens: [1], finishReason: 'stop' as const, usage: { promptTokens: 1, completionTokens: 1 } }];
   expect(await text(Readable.from(encodeResults(reasoned, { format: 'csv', reasoning: true })))).toBe('id,text,reasoning,finish_reason,error_code,error_message,prompt_tokens,completion_tokens\n1,x,why,stop,,,1,1\n');
   expect(await text(Readable.from(encodeResults(reasoned, { format: 'csv' })))).not.toContain('why');
+});
+
+test('properties of a schema have columns, of JSON Schema and of zod', async () => {
+  const held = [{ id: 1, index: 0, text: '{"name":"Ann","age":9}', value: { name: 'Ann', age: 9 }, tokens: [1], finishReason: 'stop' as const, usage: { promptTokens: 1, completionTokens: 1 } }];
+  const responseFormat = { type: 'json_schema', schema: { type: 'object', properties: { name: { type: 'string' }, age: { type: 'integer' } } } } as const;
+  const csv = 'id,who,age,text,finish_reason,error_code,error_message,prompt_tokens,completion_tokens\n1,Ann,9,,stop,,,1,1\n';
+  expect(await text(Readable.from(encodeResults(held, { format: 'csv', responseFormat, resultColumns: { name: 'who' } })))).toBe(csv);
+  expect(await text(Readable.from(encodeResults(held, { format: 'csv', schema: z.object({ name: z.string(), age: z.int() }), resultColumns: { name: 'who' } })))).toBe(csv);
+  expect(() => encodeResults(held, { format: 'csv', responseFormat, resultColumns: { nam: 'who' } })).toThrow('resultColumns: found the unknown "nam", expected any of name, age, id');
+  expect(() => encodeResults(held, { schema: responseFormat.schema as never })).toThrow('a JSON Schema is a responseFormat');
 });
 
 test('wrong arguments are refused at once; a reader that stops stops the source', async () => {

@@ -30,6 +30,8 @@ function compiledStub(): string {
 interface Kind {
   readonly name: string;
   readonly journal?: string;
+  /** What answers are held to, if they are. */
+  readonly schema?: object;
   readonly write: (path: string, lines: readonly Line[]) => void | Promise<void>;
   readonly read: (path: string, lines: readonly Line[]) => Promise<readonly Outcome[]> | readonly Outcome[];
 }
@@ -41,17 +43,30 @@ interface Outcome {
   readonly error: string | undefined;
 }
 
+function writeCsv(file: string, lines: readonly Line[]): void {
+  writeFileSync(file, `id,prompt\n${lines.map((line) => (typeof line === 'string' ? `${line}\n` : `"${line.id}",${line.prompt}\n`)).join('')}`);
+}
+
 const KINDS: readonly Kind[] = [
   {
     name: 'rows.jsonl', write: writeLines,
     read: (file) => byIndex(readResults(file)).map(({ id, text, error }) => ({ id, text, error: error?.code })),
   },
   {
-    name: 'rows.csv', journal: '.rows.jsonl',
-    write: (file, lines) => writeFileSync(file, `id,prompt\n${lines.map((line) => (typeof line === 'string' ? `${line}\n` : `"${line.id}",${line.prompt}\n`)).join('')}`),
+    name: 'rows.csv', journal: '.rows.jsonl', write: writeCsv,
     read: (file, lines) => {
       const rows = parse<Record<string, string>>(readFileSync(file), { columns: true });
       return rows.map(({ id = '', text = '', error_code }, at) => ({ id: typeof lines[at] === 'string' ? at + 1 : id, text, error: error_code === '' ? undefined : error_code }));
+    },
+  },
+  {
+    name: 'properties.csv', journal: '.rows.jsonl', schema: { type: 'object', properties: { said: { type: 'string' }, characters: { type: 'integer' } } }, write: writeCsv,
+    read: (file, lines) => {
+      const rows = parse<Record<string, string>>(readFileSync(file), { columns: true });
+      return rows.map(({ id = '', said = '', characters, text, error_code }, at) => {
+        const whole = text === '' && characters === (error_code === '' ? String(said.length) : '');
+        return { id: typeof lines[at] === 'string' ? at + 1 : id, text: whole ? said : 'not what was answered', error: error_code === '' ? undefined : error_code };
+      });
     },
   },
   {
@@ -81,14 +96,14 @@ const KINDS: readonly Kind[] = [
   },
 ];
 
-test.each(KINDS)(`$name: kill -9 at ${KILLS} random moments, then one run to the end: no row lost, none doubled`, async ({ name, journal = '', write, read }) => {
+test.each(KINDS)(`$name: kill -9 at ${KILLS} random moments, then one run to the end: no row lost, none doubled`, async ({ name, journal = '', schema, write, read }) => {
   const [input, out, stub] = [path(`in-${name}`), path(`out-${name}`), compiledStub()];
   const output = `${out}${journal}`;
   const lines: Line[] = Array.from({ length: ROWS }, (_, at) => (at % 100 === 99 ? 'broken' : { id: `row-${at}`, prompt: `prompt ${at} `.repeat(at % 40) + 'end' }));
   await write(input, lines);
   const script = fileURLToPath(new URL('./support/killableJob.mjs', import.meta.url));
   const jobs = built('jobs/index.js');
-  const start = (order: string): ChildProcess => spawn(process.execPath, [script, jobs, stub, input, out, order], { stdio: ['ignore', 'inherit', 'inherit'] });
+  const start = (order: string): ChildProcess => spawn(process.execPath, [script, jobs, stub, input, out, order, ...(schema ? [JSON.stringify(schema)] : [])], { stdio: ['ignore', 'inherit', 'inherit'] });
   const size = (): number => (existsSync(output) ? statSync(output).size : 0);
 
   for (let kill = 0; kill < KILLS; kill += 1) {

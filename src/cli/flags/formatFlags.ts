@@ -14,7 +14,7 @@ const FLAGS = { jsonSchema: '--json-schema', regex: '--regex', grammar: '--gramm
 
 export function addFormatFlags(command: Command): void {
   command.optionsGroup('Formats of answers (one of these; rows may bring their own `responseFormat`):');
-  command.option('--json-schema <file|text>', 'answers are JSON that satisfies it, and results have its `value`; what cannot be enforced is refused with its place in the schema (default: none)');
+  command.option('--json-schema <file|text>', 'answers are JSON that satisfies it, and results have its `value`, tables a column for each property; what cannot be enforced is refused with its place in the schema (default: none)');
   command.option('--regex <text>', 'answers match it as a whole (default: none)');
   command.option('--grammar <file>', "answers follow it; in Lark's notation, as llguidance reads it (default: none)");
   command.option('--choices <a,b,c>', 'answers are one of these (default: none)');

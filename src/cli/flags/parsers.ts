@@ -58,7 +58,7 @@ export function stopString(text: string, before: readonly string[] | undefined):
 export function columnNames(check: (name: string, value: unknown) => void): FlagParser<Readonly<Record<string, string>>> {
   return (text) => {
     const pairs = text.replaceAll(',,', '\0').split(',').map((part) => part.replaceAll('\0', ','));
-    const wrong = pairs.find((pair) => !/^[A-Za-z_]+=./s.test(pair));
+    const wrong = pairs.find((pair) => !/^[^=]+=./s.test(pair));
     if (wrong !== undefined) throw new InvalidArgumentError(`Found ${JSON.stringify(wrong)}, expected name=COLUMN,….`);
     const columns = Object.fromEntries(pairs.map((pair) => [pair.slice(0, pair.indexOf('=')), pair.slice(pair.indexOf('=') + 1)]));
     return checked(check, columns);

@@ -1,6 +1,6 @@
 import { Option, type Command } from 'commander';
 import {
-  checkColumns, checkDelimiter, checkMaxErrors, checkResultColumns, FORMAT_NAMES, jobFormats, type FormatChoice, type GenerateOptions, type JobFormats, type JobOptions, type MaxErrors,
+  answerProperties, checkColumns, checkDelimiter, checkMaxErrors, checkNamesOfColumns, checkResultColumns, FORMAT_NAMES, jobFormats, type FormatChoice, type GenerateOptions, type JobFormats, type JobOptions, type MaxErrors,
   type ReadRowsOptions,
 } from '../library.js';
 import { checkedText, columnNames, path } from './parsers.js';
@@ -27,7 +27,7 @@ export function addTableFlags(command: Command): void {
   command.addOption(new Option('--input-format <format>', "auto: what the file's name says, then its first bytes; text: each line is a prompt").choices(FORMAT_NAMES).default('auto'));
   command.addOption(new Option('--output-format <format>', "auto: what the file's name says").choices(FORMAT_NAMES).default('auto'));
   command.addOption(new Option('--columns <field=column,…>', 'which columns hold prompt, id and other fields (default: those called so)').argParser(columnNames(checkColumns)));
-  command.addOption(new Option('--result-columns <name=column,…>', 'other names for columns of results: text, finish_reason, … (default: none)').argParser(columnNames(checkResultColumns)));
+  command.addOption(new Option('--result-columns <name=column,…>', 'other names for columns of results: text, finish_reason, a property of a JSON Schema, … (default: none)').argParser(columnNames(checkNamesOfColumns)));
   command.addOption(new Option('--delimiter <character>', 'between the values of CSV (default: what the header of the input says)').argParser(checkedText(checkDelimiter)));
   command.addOption(new Option('--errors <file>', 'where rows that failed go (default: into the output)').argParser(path));
   command.addOption(new Option('--max-errors <n|p%>', 'end the run when more rows fail, or a larger share (default: any may)').argParser(checkedText(checkErrors)));
@@ -41,6 +41,11 @@ function checkErrors(name: string, text: unknown): void {
 /** Digits are a count; what else there is the library judges. */
 function errorsOf(text: string): MaxErrors {
   return /^\d+$/.test(text) ? Number(text) : (text as MaxErrors);
+}
+
+/** Once it is known what answers are held to. @throws UsageError for a name that no column of results has */
+export function checkResultNames({ resultColumns }: TableFlags, options: GenerateOptions): void {
+  if (resultColumns !== undefined) checkResultColumns('resultColumns', resultColumns, answerProperties(options));
 }
 
 /** What a job is told of its files. */

@@ -1,7 +1,7 @@
 import type { Observable } from 'rxjs';
 import type { z } from 'zod';
 import type { GenerateOptions, RowInput, RowResult } from '../../Row.js';
-import type { AnswerSchema } from '../grammar/zodSchema.js';
+import type { AnswerSchema } from '../../schema/zodJsonSchema.js';
 import type { Run, StageContext } from '../execution/Run.js';
 import type { IssuedSquare } from '../execution/IssuedSquare.js';
 import type { Schedule } from '../schedules/Schedule.js';

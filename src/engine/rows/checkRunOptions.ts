@@ -10,7 +10,7 @@ import { checkPromptTemplate } from '../../rows/promptTemplate.js';
 import { checkResponseFormat } from '../../rows/responseFormat.js';
 import { ROW_SECONDS } from '../../rows/rowFields.js';
 import { checkTemplateInput } from '../../rows/templateInput.js';
-import { zodFormat, type AnswerSchema } from '../grammar/zodSchema.js';
+import { zodJsonSchema, type AnswerSchema } from '../../schema/zodJsonSchema.js';
 import { checkPeers } from '../stages/checkPeers.js';
 import type { FollowOptions, RunOptions } from './Generation.js';
 import { checkSampling } from './prepareRow.js';
@@ -61,7 +61,7 @@ export const RUN_CHECKS: Readonly<Record<keyof RunOptions, Check>> = {
   responseFormat: checkResponseFormat,
   schemaInPrompt: checkBoolean,
   schema: (_name, schema) => {
-    zodFormat(schema as AnswerSchema);
+    zodJsonSchema(schema as AnswerSchema);
   },
   order: oneOf('input', 'completion'),
   schedule: checkSchedule,

@@ -1,5 +1,6 @@
 import type { AnyResult } from '../../Results.js';
 import type { RowInput } from '../../Row.js';
+import type { DeclaredProperty } from '../../schema/declaredProperties.js';
 import type { JobTaskName } from '../JobTaskName.js';
 import type { Table } from './Table.js';
 
@@ -47,6 +48,8 @@ export interface WriteOptions {
   readonly resultColumns: Readonly<Record<string, string>>;
   /** What results may have beside the usual: `sample`, `value`, `reasoning`, `logprobs`. */
   readonly parts: readonly string[];
+  /** What the run's JSON Schema asks for: tables have a column of each, instead of one for `value`. Undefined without one, and for one of other values than objects. */
+  readonly properties?: readonly DeclaredProperty[];
   readonly delimiter?: string;
   /** What errors call the output. */
   readonly name: string;

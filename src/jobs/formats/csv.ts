@@ -90,7 +90,7 @@ async function* encode(results: AsyncIterable<FinishedRow>, options: WriteOption
     const delimiter = delimiterOf(table?.dialect?.delimiter);
     const format = { delimiter, record_delimiter: table?.dialect?.lineEnd ?? '\n', quoted_match: /[\r\n]/ };
     write = ({ result, carry = {} }) => {
-      const values = columns.map(({ value }) => value(result));
+      const values = columns.map(({ value }) => cell(value(result)));
       const record = (carry as Carry)[RECORD];
       if (record?.delimiter === delimiter) return `${record.raw}${delimiter}${stringify([values], format)}`;
       checkColumns(options.name, known, carry);

@@ -1,16 +1,26 @@
 import { found } from '../../arguments/found.js';
 import { UsageError } from '../../errors/UsageError.js';
 import type { AnyResult } from '../../Results.js';
+import type { DeclaredProperty } from '../../schema/declaredProperties.js';
+import type { ColumnKind } from './columnKinds.js';
+import { COLUMN_OF, PropertyCells, type PropertyCell } from './propertyColumns.js';
 import type { WriteOptions } from './RowFormat.js';
 
 /** A column of a table of results. */
 export interface ResultColumn {
   readonly name: string;
-  readonly type: 'text' | 'count' | 'number';
-  readonly value: (result: AnyResult) => string | number | undefined;
+  readonly type: ColumnKind;
+  readonly value: (result: AnyResult) => PropertyCell | undefined;
 }
 
-const COLUMNS: readonly (ResultColumn & { /** Only where results have it. */ readonly part?: string; /** Only of that task. Default: of all. */ readonly task?: WriteOptions['task'] })[] = [
+type KnownColumn = ResultColumn & {
+  /** Only where results have it. */
+  readonly part?: string;
+  /** Only of that task. Default: of all. */
+  readonly task?: WriteOptions['task'];
+};
+
+const COLUMNS: readonly KnownColumn[] = [
   { name: 'id', part: 'id', type: 'text', value: ({ id }) => String(id) },
   { name: 'sample', part: 'sample', type: 'count', value: ({ sample }) => sample },
   { name: 'text', task: 'generate', type: 'text', value: ({ text, error }) => (error === undefined || text !== '' ? text : undefined) },
@@ -29,22 +39,51 @@ const COLUMNS: readonly (ResultColumn & { /** Only where results have it. */ rea
   { name: 'logprobs', part: 'logprobs', type: 'text', value: ({ logprobs }) => logprobs && JSON.stringify(logprobs) },
 ];
 
+/** What the column is called that holds answers as a whole. */
+const WHOLE = 'value';
+
 /** What a result column can be renamed from. */
-export const RESULT_COLUMNS: readonly string[] = COLUMNS.map(({ name }) => name);
+export function resultColumnNames(properties: readonly DeclaredProperty[] | undefined): readonly string[] {
+  const own = properties?.map(({ name }) => name) ?? [];
+  return [...own, ...COLUMNS.map(({ name }) => name).filter((name) => !own.includes(name) && !(properties && name === WHOLE))];
+}
 
 /**
  * The columns of results, beside those that are carried.
  * @throws UsageError for a name that stands twice
  */
-export function resultColumns(carried: readonly string[], { resultColumns: names, parts, task: done = 'generate', name: output }: WriteOptions): readonly ResultColumn[] {
+export function resultColumns(carried: readonly string[], { resultColumns: names, parts, task: done = 'generate', properties, name: output }: WriteOptions): readonly ResultColumn[] {
+  const own = new Set(properties?.map(({ name }) => name));
+  const renamed = (name: string): string => (Object.hasOwn(names, name) ? names[name] : undefined) ?? name;
+  /** What both a property and a result column are called means the property. */
+  const nameOf = (name: string): string => (own.has(name) ? name : renamed(name));
   // Rows of a table that carry their id need no other.
-  const hasId = carried.includes(names['id'] ?? 'id');
-  const chosen = COLUMNS.filter(({ part, task = done }) => task === done && (part === undefined || (parts.includes(part) && !(part === 'id' && hasId))))
-    .map((column) => ({ ...column, name: names[column.name] ?? column.name, was: column.name }));
+  const hasId = carried.includes(nameOf('id'));
+  const chosen = COLUMNS.filter(({ part, task = done }) => task === done && (part === undefined || (parts.includes(part) && !(part === 'id' && hasId)))).flatMap((column) => {
+    const known = { ...column, name: nameOf(column.name), was: column.name, ofSchema: false };
+    if (properties === undefined || (column.name !== 'text' && column.name !== WHOLE)) return [known];
+    return column.name === WHOLE ? [] : propertyColumns(properties, known, renamed);
+  });
   const all = [...carried, ...chosen.map(({ name }) => name)];
   const twice = chosen.find(({ name }) => all.indexOf(name) !== all.lastIndexOf(name));
-  if (twice !== undefined) {
-    throw new UsageError(`${output}: found two columns ${found(twice.name)}, expected each name once; \`resultColumns\` (${twice.was}=NAME) gives the results another`);
-  }
-  return chosen;
+  if (twice === undefined) return chosen;
+  const { name, was, ofSchema } = twice;
+  const remedy = ofSchema
+    ? `one of them for a property of the schema, expected each name once; \`resultColumns\` ${was}=${was}_found gives the property another`
+    : `expected each name once; \`resultColumns\` (${was}=NAME) gives the results another`;
+  throw new UsageError(`${output}: found two columns ${found(name)}, ${remedy}`);
+}
+
+interface ChosenColumn extends ResultColumn {
+  readonly was: string;
+  readonly ofSchema: boolean;
+}
+
+/** A column of each property, and of the text of what does not stand in them as a whole. */
+function propertyColumns(properties: readonly DeclaredProperty[], text: ChosenColumn, renamed: (name: string) => string): readonly ChosenColumn[] {
+  const cells = new PropertyCells(properties);
+  return [
+    ...properties.map(({ name, type }): ChosenColumn => ({ name: renamed(name), was: name, ofSchema: true, type: COLUMN_OF[type], value: (result) => cells.of(result).cells.get(name) })),
+    { ...text, value: (result) => (cells.of(result).all ? undefined : text.value(result)) },
+  ];
 }

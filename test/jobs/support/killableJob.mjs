@@ -1,10 +1,15 @@
-// A job in a process of its own, to be killed: node killableJob.mjs JOBS STUB INPUT OUTPUT ORDER
-// JOBS and STUB are the built jobs and the compiled stub engine.
+// A job in a process of its own, to be killed: node killableJob.mjs JOBS STUB INPUT OUTPUT ORDER [SCHEMA]
+// JOBS and STUB are the built jobs and the compiled stub engine. With a JSON Schema answers are objects that say what was answered.
 import { pathToFileURL } from 'node:url';
 
-const [jobs, stub, input, output, order] = process.argv.slice(2);
+const [jobs, stub, input, output, order, schema] = process.argv.slice(2);
 const { runJob } = await import(pathToFileURL(jobs).href);
 const { StubEngine } = await import(pathToFileURL(stub).href);
 
-const engine = new StubEngine({ width: 6, delay: () => Math.random() * 10 });
-await runJob({ engine, input, output, resume: true, generate: { order } });
+const answer = (prompt) => {
+  const value = { said: prompt.toUpperCase(), characters: prompt.length };
+  return { text: JSON.stringify(value), value };
+};
+const engine = new StubEngine({ width: 6, delay: () => Math.random() * 10, ...(schema && { answer }) });
+const held = schema && { responseFormat: { type: 'json_schema', schema: JSON.parse(schema) } };
+await runJob({ engine, input, output, resume: true, generate: { order, ...held } });

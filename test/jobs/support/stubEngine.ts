@@ -7,6 +7,8 @@ export interface StubOptions {
   readonly delay?: (index: number) => number;
   /** Ends the run with an error when this row is admitted. */
   readonly failAt?: number;
+  /** What the answer to a prompt has beside, or instead. */
+  readonly answer?: (prompt: string) => Partial<RowResult>;
 }
 
 /**
@@ -21,7 +23,7 @@ export class StubEngine {
   constructor(private readonly stub: StubOptions = {}) {}
 
   async *generate(rows: AsyncIterable<RowInput>, options: GenerateOptions = {}): AsyncGenerator<RowResult, void, undefined> {
-    const { width = 4, delay = () => 0, failAt } = this.stub;
+    const { width = 4, delay = () => 0, failAt, answer: more } = this.stub;
     const iterator = rows[Symbol.asyncIterator]();
     const active = new Map<number, Promise<RowResult>>();
     let count = 0;
@@ -38,7 +40,7 @@ export class StubEngine {
           count += 1;
           if (index === failAt) throw new Error('the stub failed as asked');
           this.admitted.push(step.value.id ?? index + 1);
-          active.set(index, sleep(delay(index)).then(() => answer(step.value, index)));
+          active.set(index, sleep(delay(index)).then(() => answer(step.value, index, more)));
         }
         if (active.size === 0) return;
         if (options.signal?.aborted === true) throw new Error('the stub was aborted');
@@ -54,14 +56,15 @@ export class StubEngine {
   }
 }
 
-function answer(row: RowInput, index: number): RowResult {
+function answer(row: RowInput, index: number, more: StubOptions['answer'] = () => ({})): RowResult {
   const common = { id: row.id ?? index + 1, index, ...(row.carry === undefined ? {} : { row: row.carry }) };
   if ('error' in row) {
     return { ...common, text: '', tokens: [], finishReason: 'error', usage: { promptTokens: 0, completionTokens: 0 }, error: row.error };
   }
-  const text = (row.prompt ?? JSON.stringify(row.messages ?? row.tokens)).toUpperCase();
+  const prompt = row.prompt ?? JSON.stringify(row.messages ?? row.tokens);
+  const text = prompt.toUpperCase();
   const tokens = Array.from(text, (character) => character.codePointAt(0) ?? 0);
-  return { ...common, text, tokens, finishReason: 'stop', usage: { promptTokens: 1, completionTokens: tokens.length } };
+  return { ...common, text, tokens, finishReason: 'stop', usage: { promptTokens: 1, completionTokens: tokens.length }, ...more(prompt) };
 }
 
 function sleep(milliseconds: number): Promise<void> {

@@ -57,7 +57,8 @@ export function outputLeaves(first: readonly FinishedRow[], options: WriteOption
 
 /** About how many bytes a row takes until it is written. */
 export function bytesOfRow({ result, carry = {} }: FinishedRow): number {
-  let bytes = 64 + 2 * (result.text?.length ?? 0) + 16 * (result.tokens?.length ?? 0) + answerBytes(result);
+  // A value, and its cells, are about as long as its text.
+  let bytes = 64 + (result.value === undefined ? 2 : 6) * (result.text?.length ?? 0) + 16 * (result.tokens?.length ?? 0) + answerBytes(result);
   const cells = cellsOf(carry);
   const add = (value: unknown): void => void (bytes += value instanceof Uint8Array ? 64 + value.length : typeof value === 'string' ? 2 * value.length : 16);
   for (let leaf = 0; cells !== undefined && cells.batch.forEach(cells.row, leaf, add) > 0; leaf += 1);
@@ -150,6 +151,7 @@ function flatLeaf(name: string, kind: ColumnKind, valueOf: (row: FinishedRow) =>
 function stored(value: unknown, kind: ColumnKind): unknown {
   if (value === undefined || value === null) return null;
   if (kind === 'text') return cell(value);
+  if (kind === 'integer' && typeof value === 'bigint' && BigInt.asIntN(64, value) === value) return value;
   const fits = kind === 'boolean' ? typeof value === 'boolean' : typeof value === 'number' && (kind === 'number' || Number.isSafeInteger(value));
   if (!fits) throw new Error(`found ${cell(value) ?? ''}, expected values as in the rows before`);
   return kind === 'integer' ? BigInt(value as number) : value;

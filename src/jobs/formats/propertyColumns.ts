@@ -1,0 +1,101 @@
+import { isObject } from '../../arguments/isObject.js';
+import type { AnyResult } from '../../Results.js';
+import type { DeclaredProperty, PropertyType } from '../../schema/declaredProperties.js';
+import { jsonCell } from './cell.js';
+import type { ColumnKind } from './columnKinds.js';
+import { memberSources } from './memberSources.js';
+
+/** What a cell of a property holds; integers that JavaScript's numbers cannot tell from their neighbours are bigints. */
+export type PropertyCell = string | number | bigint | boolean;
+
+/** What of a result stands in the columns of a schema's properties. */
+interface Told {
+  readonly cells: ReadonlyMap<string, PropertyCell>;
+  /** Whether it is the whole answer: else its text stands beside them. */
+  readonly all: boolean;
+}
+
+/** Of properties of each type, the kind of their column. */
+export const COLUMN_OF: Readonly<Record<PropertyType, ColumnKind>> = { string: 'text', integer: 'integer', number: 'number', boolean: 'boolean', json: 'text' };
+
+/** Shorter numbers are what JSON.parse makes of them, to the last digit. */
+const LONG_NUMBER = /\d{16}/;
+
+/**
+ * What the columns of a schema's properties hold of each result. An answer that is not of the run's schema (of a row with a format of its own, of one that failed), or that has
+ * more than there are columns for, is never made to fit: what does not is left out, and its text says so.
+ */
+export class PropertyCells {
+  readonly #known = new WeakMap<AnyResult, Told>();
+
+  constructor(private readonly properties: readonly DeclaredProperty[]) {}
+
+  of(result: AnyResult): Told {
+    let told = this.#known.get(result);
+    if (told === undefined) {
+      told = this.#read(result);
+      this.#known.set(result, told);
+    }
+    return told;
+  }
+
+  #read({ value, text = '' }: AnyResult): Told {
+    if (!isObject(value)) return { cells: new Map(), all: false };
+    const sources = LONG_NUMBER.test(text) ? memberSources(text) : undefined;
+    const cells = new Map<string, PropertyCell>();
+    let columns = 0;
+    let all = true;
+    for (const { name, type } of this.properties) {
+      if (!Object.hasOwn(value, name)) continue;
+      columns += 1;
+      const given = value[name];
+      if (given === null || given === undefined) continue;
+      const { cell, exact } = CELLS[type](given, sourceOf(given, sources?.get(name)));
+      if (cell !== undefined) cells.set(name, cell);
+      if (!exact) all = false;
+    }
+    return { cells, all: all && columns === Object.keys(value).length };
+  }
+}
+
+/** A member as it was written, unless it means something else by now: a schema may make values of its own. */
+function sourceOf(value: unknown, source: string | undefined): string | undefined {
+  if (source === undefined) return undefined;
+  try {
+    return JSON.stringify(JSON.parse(source)) === JSON.stringify(value) ? source : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+interface Made {
+  readonly cell?: PropertyCell | undefined;
+  /** Whether it says all that the value does. */
+  readonly exact: boolean;
+}
+
+const CELLS: Readonly<Record<PropertyType, (value: unknown, source: string | undefined) => Made>> = {
+  string: (value) => only(typeof value === 'string', value),
+  boolean: (value) => only(typeof value === 'boolean', value),
+  integer: (value, source) => {
+    if (!Number.isInteger(value) || Number.isSafeInteger(value)) return only(Number.isInteger(value), value);
+    const whole = wholeOf(source);
+    return whole !== undefined && BigInt.asIntN(64, whole) === whole ? { cell: whole, exact: true } : { exact: false };
+  },
+  number: (value, source) => {
+    if (typeof value !== 'number') return { exact: false };
+    return { cell: value, exact: !Number.isInteger(value) || Number.isSafeInteger(value) || wholeOf(source) === BigInt(value) };
+  },
+  json: (value, source) => {
+    const json = source ?? jsonCell(value);
+    return { cell: json, exact: json !== undefined };
+  },
+};
+
+function only(fits: boolean, value: unknown): Made {
+  return fits ? { cell: value as PropertyCell, exact: true } : { exact: false };
+}
+
+function wholeOf(source: string | undefined): bigint | undefined {
+  return source !== undefined && /^-?\d+$/.test(source) ? BigInt(source) : undefined;
+}
