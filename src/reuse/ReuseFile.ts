@@ -7,7 +7,7 @@ import { InterruptedError } from '../errors/InterruptedError.js';
 import { SpillwayError } from '../errors/SpillwayError.js';
 import { UsageError } from '../errors/UsageError.js';
 import { describeFileError, fileErrorCode } from '../jobs/fileErrors.js';
-import type { KeptAnswer } from '../Row.js';
+import type { KeptAnswer } from '../KeptAnswer.js';
 import { Generations, PATIENCE_MILLISECONDS } from './Generations.js';
 import { HEADER_BYTES } from './header.js';
 import { answerBytes, answerOf } from './answer.js';
