@@ -221,7 +221,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
     return this.iterate(rows, this.answers.prepared('score', options));
   }
 
-  /** Makes an embedding of each row: its hidden states behind the final norm, pooled. Rows that are pooled over all of their tokens share nothing. Otherwise as `classify`. */
+  /** Makes an embedding of each row: its hidden states behind the final norm, pooled. Rows that are pooled over all of their tokens share nothing, unless they are equal. Otherwise as `classify`. */
   embed(rows: RowSource, options: AnswerRunOptions<EmbedOptions> = {}): AsyncGenerator<EmbedResult, void, undefined> {
     checkRows(rows);
     return this.iterate(rows, this.answers.prepared('embed', options));

@@ -165,7 +165,7 @@ export interface GenerateOptions extends SamplingOptions, PromptOptions {
   readonly reasoning?: Reasoning;
   /** Results in order of input (the default; finished rows wait for earlier ones, some thousand of them at most, but not beyond a failure or an abort) or of completion. */
   readonly order?: 'input' | 'completion';
-  /** Answers that last: rows that are there are not computed. It stays open. Default none. */
+  /** Answers that last: rows that are there are not computed, and what is computed goes there, but for errors. It stays open. Default none. */
   readonly reuse?: AnswerStore;
   /** Ends the run: no row is admitted, running ones are dropped, the iteration throws InterruptedError after the rows that were finished. */
   readonly signal?: AbortSignal;
