@@ -107,11 +107,11 @@ export class Engine implements GenerationSource, AsyncDisposable {
     this.plan = settled.planned.plan;
     this.resultIdentityKey = resultIdentityKey(resultIdentity);
     this.answers = new AnswerRuns({
-      source, tokenizer, limits: decoder,
+      source, tokenizer, limits: decoder, resultIdentity: this.resultIdentityKey,
       cacheTokens: () => this.pool.longestRow,
-      check: ({ peers }) => {
+      check: (options) => {
         this.checkOpen();
-        checkLayers(settled.grid, peers);
+        checkLayers(settled.grid, options);
       },
       score: (rows, options) => this.score(rows, options),
       composed: (options, read) => this.composed(options, read),
@@ -184,7 +184,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
     this.checkRun(rows, given);
     const { options, refine } = withSchema(given);
     return this.composed(options, (inFlight, recorder) => {
-      const answers = new SharedAnswers(recorder, (options.sharePrefixes ?? true) && settledLookAhead(options.lookAhead), options.reuse);
+      const answers = SharedAnswers.of<'generate', RowResult>('generate', recorder, options);
       const { pool, tokenizer, source: { decoder: limits }, resultIdentityKey: identity } = this;
       const source = endingAtOnce(rows, (input) => intake(input, {
         options,
@@ -221,7 +221,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
     return this.iterate(rows, this.answers.prepared('score', options));
   }
 
-  /** Makes an embedding of each row: its hidden states behind the final norm, pooled. Rows that are pooled over all of their tokens share nothing. Otherwise as `classify`. */
+  /** Makes an embedding of each row: its hidden states behind the final norm, pooled. Rows that are pooled over all of their tokens share nothing, unless they are equal. Otherwise as `classify`. */
   embed(rows: RowSource, options: AnswerRunOptions<EmbedOptions> = {}): AsyncGenerator<EmbedResult, void, undefined> {
     checkRows(rows);
     return this.iterate(rows, this.answers.prepared('embed', options));
@@ -383,8 +383,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
     this.checkOpen();
     checkRunOptions(options, this.source.decoder.vocabularySize);
     checkRows(rows);
-    checkLayers(this.settled.grid, options.peers);
-    if (options.peers && options.reuse) throw new UsageError('reuse: found a store, expected none where peers have layers of the model: what they compute with is no part of what answers are kept under');
+    checkLayers(this.settled.grid, options);
   }
 }
 

@@ -1,7 +1,8 @@
+import type { ClassifiedAnswer, EmbeddedAnswer, ScoredAnswer } from './KeptAnswer.js';
 import type { GenerateOptions, PromptOptions, RowFailure, RowResult } from './Row.js';
 
 /** Options of the calls that generate nothing: how prompts are made, and how the run is told of. */
-export interface AnswerOptions extends PromptOptions, Pick<GenerateOptions, 'order' | 'rowTimeout' | 'signal' | 'onProgress' | 'onStats' | 'onTrace'> {}
+export interface AnswerOptions extends PromptOptions, Pick<GenerateOptions, 'order' | 'rowTimeout' | 'reuse' | 'signal' | 'onProgress' | 'onStats' | 'onTrace'> {}
 
 /** Options of one `classify` call. */
 export interface ClassifyOptions extends AnswerOptions {
@@ -53,33 +54,14 @@ export interface ResultBase extends Pick<RowResult, 'id' | 'index' | 'row'> {
 }
 
 /** The result of `classify` for one row. */
-export interface ClassifyResult extends ResultBase {
-  /** The most likely one; of equal ones the first. */
-  readonly label?: string;
-  readonly probability?: number;
-  /** Of each label, in their order: exp of the sum of its tokens' log-probabilities behind the prompt, normalised over the labels. */
-  readonly probabilities?: Readonly<Record<string, number>>;
-}
-
-export interface CompletionScore {
-  /** Sum of its tokens' log-probabilities, natural, each behind the prompt and the tokens before it. */
-  readonly logprob: number;
-  /** How many tokens it has. */
-  readonly tokens: number;
-  readonly tokenLogprobs?: readonly { readonly token: number; readonly logprob: number }[];
-}
+export interface ClassifyResult extends ResultBase, Partial<ClassifiedAnswer> {}
 
 /** The result of `score` for one row. */
-export interface ScoreResult extends ResultBase {
-  /** In the order of the completions. */
-  readonly scores?: readonly CompletionScore[];
-}
+export interface ScoreResult extends ResultBase, Partial<ScoredAnswer> {}
 
 /** The result of `embed` for one row. */
-export interface EmbedResult extends ResultBase {
-  readonly embedding?: readonly number[] | string;
-}
+export interface EmbedResult extends ResultBase, Partial<EmbeddedAnswer> {}
 
 /** Whatever a job writes: what results of all kinds have in common, and what some have. */
 export interface AnyResult
-  extends ResultBase, Partial<Omit<RowResult, keyof ResultBase>>, Omit<ClassifyResult, keyof ResultBase>, Omit<ScoreResult, keyof ResultBase>, Omit<EmbedResult, keyof ResultBase> {}
+  extends ResultBase, Partial<Omit<RowResult, keyof ResultBase>>, Partial<ClassifiedAnswer>, Partial<ScoredAnswer>, Partial<EmbeddedAnswer> {}

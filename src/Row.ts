@@ -1,4 +1,5 @@
 import type { RowErrorCode } from './errors/RowError.js';
+import type { AnswerStore, GeneratedAnswer } from './KeptAnswer.js';
 import type { Progress, RunStats, TraceEvent } from './RunStats.js';
 import type { ResponseFormat } from './rows/responseFormat.js';
 import type { ChatMessage, TemplateInput } from './model/Tokenizer.js';
@@ -120,48 +121,21 @@ export interface RowFailure {
 
 export type RowInput = Row | BadRow;
 
-export type FinishReason = 'stop' | 'length' | 'error';
-
-export interface TokenLogprob {
-  readonly token: number;
-  /** Natural logarithm, under the model's own distribution: before penalties, temperature and truncation. */
-  readonly logprob: number;
-}
+export type FinishReason = GeneratedAnswer['finishReason'] | 'error';
 
 /** The result of one row: a line of a job's output. */
-export interface RowResult<Value = unknown> {
+export interface RowResult<Value = unknown> extends Omit<GeneratedAnswer, 'finishReason'> {
   readonly id: string | number;
   /** The row's number in the input, from 0; bad rows count. */
   readonly index: number;
   /** Which of the row's answers it is, from 0, where `samples` was asked for; a row that was refused has one result, without. */
   readonly sample?: number;
-  /** Without the end token and without the stop string. */
-  readonly text: string;
   /** What the text means, of an answer that is held to a format: the parsed JSON, or for other formats the text. Not there without one, and with an error. */
   readonly value?: Value;
-  /** What the model reasoned before its answer, where it did and it was asked for separately: then `text` is the answer alone. */
-  readonly reasoning?: string;
-  readonly tokens: readonly number[];
   readonly finishReason: FinishReason;
   readonly usage: { readonly promptTokens: number; readonly completionTokens: number };
-  /** One entry a token of `tokens`, if asked for. */
-  readonly logprobs?: readonly (TokenLogprob & { readonly top: readonly TokenLogprob[] })[];
   readonly error?: RowFailure;
   readonly row?: Readonly<Record<string, unknown>>;
-}
-
-/** What is kept of a row's result: what the model answered, and nothing of the row itself. */
-export interface KeptAnswer extends Pick<RowResult, 'text' | 'reasoning' | 'tokens' | 'logprobs'> {
-  /** Errors are not kept: they may have other reasons than the row. */
-  readonly finishReason: 'stop' | 'length';
-}
-
-/** Answers by what determines them: a SHA-256, 64 hexadecimal digits, of the engine's `resultIdentity`, the prompt's tokens and all parameters. `ReuseFile` is one. */
-export interface AnswerStore {
-  /** What it throws or rejects with ends the run. */
-  get(key: string): Promise<KeptAnswer | undefined> | KeptAnswer | undefined;
-  /** Called with every row that has been computed, before its result is delivered. What it throws or rejects with ends the run, which does not end before it. */
-  put(key: string, answer: KeptAnswer): void | Promise<void>;
 }
 
 export const REASONING = ['keep', 'separate', 'drop'] as const;
@@ -191,7 +165,7 @@ export interface GenerateOptions extends SamplingOptions, PromptOptions {
   readonly reasoning?: Reasoning;
   /** Results in order of input (the default; finished rows wait for earlier ones, some thousand of them at most, but not beyond a failure or an abort) or of completion. */
   readonly order?: 'input' | 'completion';
-  /** Answers that last: rows that are there are not computed. It stays open. Default none. */
+  /** Answers that last: rows that are there are not computed, and what is computed goes there, but for errors. It stays open. Default none. */
   readonly reuse?: AnswerStore;
   /** Ends the run: no row is admitted, running ones are dropped, the iteration throws InterruptedError after the rows that were finished. */
   readonly signal?: AbortSignal;

@@ -32,7 +32,7 @@ export type { SharedPrefix } from './engine/memory/SharedPrefix.js';
 export type { LayerRange } from './model/partOf.js';
 
 // Rows
-export type { AnswerStore, BadRow, FinishReason, GenerateOptions, KeptAnswer, PromptOptions, Reasoning, Row, RowFailure, RowInput, RowPrompt, RowResult, RowSettings, SamplingOptions, TokenLogprob } from './Row.js';
+export type { BadRow, FinishReason, GenerateOptions, PromptOptions, Reasoning, Row, RowFailure, RowInput, RowPrompt, RowResult, RowSettings, SamplingOptions } from './Row.js';
 
 // Answers that are held to a format
 export type { ResponseFormat } from './rows/responseFormat.js';
@@ -40,11 +40,14 @@ export type { AnswerSchema } from './schema/zodJsonSchema.js';
 export type { DeclaredProperty, PropertyType } from './schema/declaredProperties.js';
 export { EnforcedSchema } from './schema/EnforcedSchema.js';
 export type {
-  AnswerOptions, AnyResult, ClassifyOptions, ClassifyResult, CompletionScore, EmbedOptions, EmbedResult, ResultBase, ScoreOptions, ScoreResult,
+  AnswerOptions, AnyResult, ClassifyOptions, ClassifyResult, EmbedOptions, EmbedResult, ResultBase, ScoreOptions, ScoreResult,
 } from './Results.js';
 export type { AnswerKind, Answers } from './engine/rows/Answers.js';
 
-// Answers that last
+// Answers, and a file in which they last
+export type {
+  AnswerStore, ClassifiedAnswer, CompletionScore, EmbeddedAnswer, GeneratedAnswer, KeptAnswer, KeptAnswers, ScoredAnswer, TokenLogprob,
+} from './KeptAnswer.js';
 export { ReuseFile, type ReuseOptions } from './reuse/ReuseFile.js';
 
 // Operators: whole generations

@@ -9,11 +9,12 @@ import { needBuild, TINY } from './lib/models.mjs';
 const USAGE = `Runs \`generate --reuse\` over many tiny rows on the tests' tiny model, whose computing is next to nothing: again with one in a hundred changed, which alone may be computed;
 killed with SIGKILL at random moments and begun anew, every other time two at once; by two processes at once on a file of answers that is not there yet; with other flags, another
 model in the same place, kernels of other numerics, and files of answers of other versions, none of which may get an old answer; always against the output of a run without.
+Then \`score\` and \`embed\`, with all their flags in one file, and killed once each.
   --rows N    (default 100000)
   --kills N   of processes that were still at work (default 20)`;
 
 const NEW_TOKENS = 4;
-const FLAGS = ['--max-new-tokens', String(NEW_TOKENS), '--ignore-eos', '--logprobs', '0', '--policy', 'default'];
+const FLAGS = ['--max-new-tokens', String(NEW_TOKENS), '--ignore-eos', '--logprobs', '0'];
 /** One row in so many changes; this one of them. */
 const [CHANGED_OF, CHANGED_AT] = [100, 42];
 /** Rows of the runs that are there for what they are told. */
@@ -30,9 +31,17 @@ const DECIDING = [
 /** What does not: everything has to be found. */
 const OTHER = [['--threads', '1'], ['--batch-size', '7', '--batches', '3'], ['--schedule', 'row'], ['--share-prefixes', 'off'], ['--seed', '7'], ['--overlap', 'off']];
 
-function writeRows(file, rows, changed) {
+/** What decides results of the other tasks: each of these has its own in one file. */
+const TASKS = {
+  score: [[], ['--token-logprobs', 'on'], ['--precision', 'float32'], ['--compress-cache', '8bit']],
+  embed: [[], ['--pooling', 'mean'], ['--pooling', 'cls'], ['--dimensions', '7'], ['--normalize', 'off'], ['--encoding', 'base64'], ['--precision', 'float32']],
+};
+/** Rows of theirs that are killed. */
+const MOST_ASKED = 20_000;
+
+function writeRows(file, rows, changed, asked = {}) {
   const tokens = (at) => [1, 3 + (at % 250), 3 + (Math.floor(at / 250) % 250), changed(at) ? 7 : 9, 3 + (Math.floor(at / 62_500) % 250)];
-  writeFileSync(file, Array.from({ length: rows }, (_, at) => `${JSON.stringify({ id: at, tokens: tokens(at) })}\n`).join(''));
+  writeFileSync(file, Array.from({ length: rows }, (_, at) => `${JSON.stringify({ id: at, tokens: tokens(at), ...asked })}\n`).join(''));
   return file;
 }
 
@@ -56,13 +65,13 @@ await runCampaign({ usage: USAGE, options: { rows: { type: 'string', default: '1
   const rows = number('rows');
   const at = (name) => join(folder, name);
   const [input, changedInput] = [writeRows(at('in.jsonl'), rows, () => false), writeRows(at('changed.jsonl'), rows, (row) => row % CHANGED_OF === CHANGED_AT)];
-  const args = (from, output, kept, flags = [], model = TINY) =>
-    ['generate', '--model', model, '--input', from, '--output', output, '--stats', `${output}.stats`, '--overwrite', ...FLAGS, ...flags, ...(kept ? ['--reuse', kept] : [])];
+  const args = (from, output, kept, { flags = [], model = TINY, task = 'generate' } = {}) =>
+    [task, '--model', model, '--input', from, '--output', output, '--stats', `${output}.stats`, '--overwrite', '--policy', 'default', ...(task === 'generate' ? FLAGS : []), ...flags, ...(kept ? ['--reuse', kept] : [])];
   let names = 0;
   /** What rows get without a file of answers. */
-  const reference = async (from, flags, model) => {
+  const reference = async (from, told) => {
     const output = at(`reference-${names++}.jsonl`);
-    const result = await run(args(from, output, undefined, flags, model));
+    const result = await run(args(from, output, undefined, told));
     if (result.code !== 0) throw new Error(ending(result));
     const bytes = readFileSync(output);
     rmSync(output);
@@ -70,11 +79,11 @@ await runCampaign({ usage: USAGE, options: { rows: { type: 'string', default: '1
   };
   /**
    * A run to its end, which has to say what one without the file said.
-   * @returns rows that were reused, and rows that were computed, by the tokens that were sampled
+   * @returns rows that were reused, and rows that were computed, by the tokens that were sampled where some are
    */
-  const check = async (what, from, expected, kept, { flags, model, env, newTokens = NEW_TOKENS } = {}) => {
+  const check = async (what, from, expected, kept, { env, newTokens = NEW_TOKENS, ...told } = {}) => {
     const output = at(`run-${names++}.jsonl`);
-    const result = await run(args(from, output, kept, flags, model), { env });
+    const result = await run(args(from, output, kept, told), { env });
     campaign.count('runs');
     if (result.code !== 0) {
       campaign.violation(`${what}: it failed`, ending(result));
@@ -82,8 +91,8 @@ await runCampaign({ usage: USAGE, options: { rows: { type: 'string', default: '1
     }
     if (readFileSync(output).equals(expected)) rmSync(output);
     else campaign.violation(`${what}: the output differs from a run without`, output);
-    const { sharing, tokens } = JSON.parse(readFileSync(`${output}.stats`, 'utf8'));
-    return { reused: sharing.rowsReused, computed: tokens.generated / newTokens, stderr: result.stderr };
+    const { rows: { done }, sharing: { rowsReused: reused, rowsEqual }, tokens } = JSON.parse(readFileSync(`${output}.stats`, 'utf8'));
+    return { reused, computed: told.task ? done - reused - rowsEqual : tokens.generated / newTokens, stderr: result.stderr };
   };
   /** What a check has to have found. */
   const demand = (what, { reused, computed }, expected) => {
@@ -112,17 +121,45 @@ await runCampaign({ usage: USAGE, options: { rows: { type: 'string', default: '1
 
   await neverAnOldAnswer();
   await kills();
+  await otherTasks();
+
+  /** What each task has answered lies beside what the others have, and what a killed one has kept is right. */
+  async function otherTasks() {
+    const asked = { completions: [[7], [9, 8]] };
+    const [few, many] = [Math.min(FEW, rows), Math.min(MOST_ASKED, rows)];
+    const [some, more, store] = [writeRows(at('asked.jsonl'), few, () => false, asked), writeRows(at('asked-more.jsonl'), many, () => false, asked), at('tasks-kept')];
+    const settings = Object.entries(TASKS).flatMap(([task, list]) => list.map((flags) => ({ task, flags })));
+    const words = ({ task, flags }) => [task, ...flags].join(' ');
+    const expected = new Map();
+    for (const told of settings) {
+      expected.set(told, await reference(some, told));
+      demand(words(told), await check(words(told), some, expected.get(told), store, told), nothing(few));
+    }
+    for (const told of settings) demand(`${words(told)}, again`, await check(`${words(told)}, again`, some, expected.get(told), store, told), all(few));
+    for (const task of Object.keys(TASKS)) {
+      const kept = at(`killed-${task}`);
+      const { child, ended } = start(args(more, at('asked-killed.jsonl'), kept, { task }));
+      await sleep(random.whole(SOONEST_MILLISECONDS, LATEST_MILLISECONDS));
+      child.kill('SIGKILL');
+      await ended;
+      const whole = await reference(more, { task });
+      const { reused, computed } = await check(`${task}, killed`, more, whole, kept, { task });
+      if (reused + computed !== many) campaign.violation(`${task}, killed: found ${reused} rows reused and ${computed} computed, expected ${many} together`);
+      demand(`${task}, killed, once more`, await check(`${task}, killed, once more`, more, whole, kept, { task }), all(many));
+      campaign.set(`reused behind the kill of ${task}`, reused);
+    }
+  }
 
   async function neverAnOldAnswer() {
     const few = Math.min(FEW, rows);
     const [some, model, store] = [writeRows(at('few.jsonl'), few, () => false), at('model.gguf'), at('few-kept')];
     copyFileSync(TINY, model);
-    const expected = await reference(some, [], model);
+    const expected = await reference(some, { model });
     demand('few', await check('few', some, expected, store, { model }), nothing(few));
     for (const flags of DECIDING) {
       const what = `with ${flags.join(' ')}`;
       const own = { flags, model, ...(flags[0] === '--max-new-tokens' && { newTokens: Number(flags[1]) }) };
-      demand(what, await check(what, some, await reference(some, flags, model), store, own), nothing(few));
+      demand(what, await check(what, some, await reference(some, { flags, model }), store, own), nothing(few));
     }
     const numerics = { model, env: { SPILLWAY_ADDON: writeOtherNumerics(at('addon.cjs'), addonPath()) } };
     demand('kernels of other numerics', await check('kernels of other numerics', some, expected, store, numerics), nothing(few));
@@ -142,7 +179,7 @@ await runCampaign({ usage: USAGE, options: { rows: { type: 'string', default: '1
       if (!readFileSync(other).equals(bytes)) campaign.violation(`a file of version ${version}: it was changed`, other);
     }
     changeWeights(model);
-    const another = await reference(some, [], model);
+    const another = await reference(some, { model });
     if (another.equals(expected)) campaign.violation('another model in the same place: it answers alike, so it shows nothing');
     demand('another model in the same place', await check('another model in the same place', some, another, store, { model }), nothing(few));
     campaign.set('settings that must find nothing', DECIDING.length + 5);

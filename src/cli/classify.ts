@@ -37,7 +37,7 @@ export function addClassify(program: Command, context: CommandContext): void {
     await runRowJob(flags, new Set(command.options.map(({ long }) => long ?? '')), context, {
       expected: { maxNewTokens: 1 },
       task: ({ reasoning: _none, ...common }) => ({ classify: { ...options, ...common } }),
-      answer: (engine, { reuse: _none, ...composition }) => ({ classify: (rows, rowsOptions) => engine.classify(rows, { ...rowsOptions, ...composition }) }),
+      answer: (engine, composition) => ({ classify: (rows, rowsOptions) => engine.classify(rows, { ...rowsOptions, ...composition }) }),
     });
   });
 }

@@ -30,7 +30,7 @@ export function addEmbed(program: Command, context: CommandContext): void {
     return runRowJob(flags, new Set(command.options.map(({ long }) => long ?? '')), context, {
       expected: { maxNewTokens: 1 },
       task: ({ reasoning: _none, ...common }) => ({ embed: { ...options, ...common } }),
-      answer: (engine, { reuse: _none, ...composition }) => ({ embed: (rows, rowsOptions) => engine.embed(rows, { ...rowsOptions, ...composition }) }),
+      answer: (engine, composition) => ({ embed: (rows, rowsOptions) => engine.embed(rows, { ...rowsOptions, ...composition }) }),
     });
   });
 }

@@ -1,8 +1,6 @@
 import type { Command } from 'commander';
-import { Option } from 'commander';
 import type { CommandContext } from './CommandContext.js';
 import { addFormatFlags, formatFiles, formatOptions, type FormatFlags } from './flags/formatFlags.js';
-import { path } from './flags/parsers.js';
 import { addPromptFlags } from './flags/promptFlags.js';
 import { addRowFileFlags, addRowJobFlags, type RowJobFlags } from './flags/rowJobFlags.js';
 import { addSamplingFlags, type SamplingFlags } from './flags/samplingFlags.js';
@@ -22,7 +20,6 @@ Examples:
 export function addGenerate(program: Command, context: CommandContext): void {
   const command = program.command('generate').description('Answers each row of a file of prompts. A run that was cut off goes on with --resume.');
   addRowFileFlags(command);
-  command.addOption(new Option('--reuse <file>', 'answers that last: rows that it has from earlier runs are not computed, and it gets those that are (default: none)').argParser(path));
   addPromptFlags(command);
   addFormatFlags(command);
   addSamplingFlags(command);

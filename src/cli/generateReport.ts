@@ -26,11 +26,11 @@ export function describeRun(summary: JobSummary, stats: RunStats | undefined, se
   const before = kept > 0 ? `, ${kept} from before${keptFailed > 0 ? ` (${keptFailed} with an error)` : ''}` : '';
   const end = stopped === true ? '; more rows failed than --max-errors allows, so the run ended early, and --resume goes on' : '';
   if (stats === undefined) return `${rows}${before}, ${seconds.toFixed(1)} s${end}`;
-  const { generated } = stats.tokens;
+  const { prompt, generated } = stats.tokens;
   const load = stats.seconds.load > 0 ? ` (and ${stats.seconds.load.toFixed(1)} s to load)` : '';
-  const { prompt } = stats.tokens;
-  if (generated === 0 && prompt > 0) return `${rows}${before}, ${prompt} prompt tokens in ${seconds.toFixed(1)} s${load}, ${(done / seconds).toFixed(1)} rows/s${saved(stats.sharing, prompt).map((words) => `, ${words}`).join('')}${end}`;
-  return `${rows}${before}, ${generated} tokens in ${seconds.toFixed(1)} s${load}, ${stats.tokensPerSecond.generated.toFixed(1)} tokens/s${saved(stats.sharing, stats.tokens.prompt).map((words) => `, ${words}`).join('')}${predicted(stats)}${end}`;
+  // Rows that generate nothing, or that need not.
+  if (generated === 0 && prompt + stats.sharing.rowsReused > 0) return `${rows}${before}, ${prompt} prompt tokens in ${seconds.toFixed(1)} s${load}, ${(done / seconds).toFixed(1)} rows/s${saved(stats.sharing, prompt).map((words) => `, ${words}`).join('')}${end}`;
+  return `${rows}${before}, ${generated} tokens in ${seconds.toFixed(1)} s${load}, ${stats.tokensPerSecond.generated.toFixed(1)} tokens/s${saved(stats.sharing, prompt).map((words) => `, ${words}`).join('')}${predicted(stats)}${end}`;
 }
 
 /** The last line of a run that was interrupted: `98 of 200 rows in answers.jsonl; go on with --resume`. @param file what holds them; undefined for a stream */

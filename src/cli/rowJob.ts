@@ -37,7 +37,7 @@ export interface RowTask {
   answer(engine: Engine, composition: Pick<RunOptions, 'reuse' | 'sharePrefixes' | 'lookAhead' | 'pipeline'>): Partial<RowGenerator>;
 }
 
-/** Reasoning and what is reused are for rows that are generated alone. */
+/** Reasoning is for rows that are generated alone. */
 export type CommonOptions = Pick<GenerateOptions, 'order' | 'rowTimeout' | 'signal' | 'onProgress' | 'onStats' | 'onTrace' | 'reasoning' | 'responseFormat' | 'schemaInPrompt' | keyof PromptOptions>;
 
 /** Runs a command over a file of rows as a job. */

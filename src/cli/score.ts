@@ -23,7 +23,7 @@ export function addScore(program: Command, context: CommandContext): void {
     return runRowJob(flags, new Set(command.options.map(({ long }) => long ?? '')), context, {
       expected: { maxNewTokens: 1 },
       task: ({ reasoning: _none, ...common }) => ({ score: { ...options, ...common } }),
-      answer: (engine, { reuse: _none, ...composition }) => ({ score: (rows, rowsOptions) => engine.score(rows, { ...rowsOptions, ...composition }) }),
+      answer: (engine, composition) => ({ score: (rows, rowsOptions) => engine.score(rows, { ...rowsOptions, ...composition }) }),
     });
   });
 }

@@ -1,7 +1,7 @@
 import type { BigIntStats } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import { InterruptedError } from '../errors/InterruptedError.js';
-import type { KeptAnswer } from '../Row.js';
+import type { KeptAnswer } from '../KeptAnswer.js';
 import { answerOf } from './answer.js';
 import { HEADER_BYTES } from './header.js';
 import { KeyIndex } from './KeyIndex.js';

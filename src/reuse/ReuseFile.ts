@@ -7,7 +7,7 @@ import { InterruptedError } from '../errors/InterruptedError.js';
 import { SpillwayError } from '../errors/SpillwayError.js';
 import { UsageError } from '../errors/UsageError.js';
 import { describeFileError, fileErrorCode } from '../jobs/fileErrors.js';
-import type { KeptAnswer } from '../Row.js';
+import type { KeptAnswer } from '../KeptAnswer.js';
 import { Generations, PATIENCE_MILLISECONDS } from './Generations.js';
 import { HEADER_BYTES } from './header.js';
 import { answerBytes, answerOf } from './answer.js';
@@ -51,7 +51,7 @@ const OPTION_CHECKS: Readonly<Record<keyof ReuseOptions, Check>> = {
  * FILE again. FILE.lock is there while that happens. (Processes that write in the same moment may exceed the bound by what they write.)
  *
  * An answer that was not written whole, or that the disk has changed, is not found. A file of another version is left as it is: an earlier or a later Spillway may want it again, so
- * nothing is kept, and nothing found there. (Answers of other kernels, models and options lie side by side in one file, each under its own key.) Who can write the file can put wrong answers there: it is to be trusted like the
+ * nothing is kept, and nothing found there. (Answers of other tasks, kernels, models and options lie side by side in one file, each under its own key.) Who can write the file can put wrong answers there: it is to be trusted like the
  * model.
  */
 export class ReuseFile {

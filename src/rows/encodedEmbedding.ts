@@ -1,17 +1,16 @@
+import type { EmbeddedAnswer } from '../KeptAnswer.js';
 import type { EmbedOptions } from '../Results.js';
+import { float32Numbers, float32Text } from './float32.js';
 
 /**
  * A pooled hidden state as it is handed out: its first dimensions, to a length of 1, in float32. Pure.
  * @param hidden [hiddenSize], finite
  * @returns numbers of 9 significant digits, which are the float32's own; or float32, little-endian, in base64
  */
-export function encodedEmbedding(hidden: Float32Array, { dimensions = hidden.length, normalize = true, encoding = 'float' }: Pick<EmbedOptions, 'dimensions' | 'normalize' | 'encoding'>): readonly number[] | string {
+export function encodedEmbedding(hidden: Float32Array, { dimensions = hidden.length, normalize = true, encoding = 'float' }: Pick<EmbedOptions, 'dimensions' | 'normalize' | 'encoding'>): EmbeddedAnswer['embedding'] {
   const cut = hidden.subarray(0, dimensions);
   const length = normalize ? Math.sqrt(cut.reduce((sum, value) => sum + value * value, 0)) : 1;
   // A vector of zeros has no direction.
   const values = cut.map((value) => (length > 0 ? value / length : value));
-  if (encoding === 'float') return Array.from(values, (value) => Number(value.toPrecision(9)));
-  const bytes = Buffer.alloc(4 * values.length);
-  values.forEach((value, at) => bytes.writeFloatLE(value, 4 * at));
-  return bytes.toString('base64');
+  return encoding === 'float' ? float32Numbers(values) : float32Text(values);
 }

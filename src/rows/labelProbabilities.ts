@@ -1,12 +1,12 @@
 import { RowError } from '../errors/RowError.js';
-import type { ClassifyResult } from '../Results.js';
+import type { ClassifiedAnswer } from '../KeptAnswer.js';
 
 /**
  * Probabilities of labels from their log-likelihoods, normalised over them, and the most likely one; of equal ones the first. Pure.
  * @param logprobs of each label, natural; minus infinity is one that is never chosen
  * @throws RowError where none has any probability
  */
-export function labelProbabilities(labels: readonly string[], logprobs: readonly number[]): Required<Pick<ClassifyResult, 'label' | 'probability' | 'probabilities'>> {
+export function labelProbabilities(labels: readonly string[], logprobs: readonly number[]): ClassifiedAnswer {
   const largest = Math.max(...logprobs);
   if (!Number.isFinite(largest)) throw new RowError('numeric', 'the model gives none of the labels any probability at all');
   const weights = logprobs.map((logprob) => Math.exp(logprob - largest));

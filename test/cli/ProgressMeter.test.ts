@@ -1,6 +1,7 @@
 import { PassThrough } from 'node:stream';
 import { describe, expect, test } from '@jest/globals';
 import { rowProgress, describeRun } from '../../src/cli/generateReport.js';
+import type { RunStats } from '../../src/RunStats.js';
 import { barLine, formatDuration, ProgressMeter, type ProgressMode } from '../../src/cli/ProgressMeter.js';
 
 function meter(mode: ProgressMode, isTTY: boolean): { meter: ProgressMeter; written: () => string; advance: (seconds: number) => void } {
@@ -52,6 +53,9 @@ test('the words of a run', () => {
   expect(rowProgress({ ...progress, rowsDone: 0, rowsFailed: 0 }, 50, 0).words).toBe('13 tokens/s');
   expect(rowProgress({ ...progress, promptTokens: 200, sharing: { promptTokensSaved: 167, rowsEqual: 1, rowsReused: 2 } }, 15, 10).words).toBe('13 tokens/s, 1 with an error, 84% of the prompts shared, 2 from earlier runs, 1 equal row');
   expect(describeRun({ rows: 1, done: 1, failed: 0, kept: 0, keptFailed: 0 }, undefined, 1.25)).toBe('1 row, 1.3 s');
+  // Where nothing was computed there is no rate of tokens.
+  const stats = { tokens: { prompt: 0, generated: 0 }, tokensPerSecond: { generated: 0, prompt: 0 }, seconds: { load: 0 }, sharing: { promptTokensSaved: 0, rowsEqual: 0, rowsReused: 9 } } as unknown as RunStats;
+  expect(describeRun({ rows: 9, done: 9, failed: 0, kept: 0, keptFailed: 0 }, stats, 2)).toBe('9 rows, 0 prompt tokens in 2.0 s, 4.5 rows/s, 9 from earlier runs');
   expect([0, 59.6, 61, 3600, 36_061].map(formatDuration)).toEqual(['0:00', '1:00', '1:01', '1:00:00', '10:01:01']);
 });
 

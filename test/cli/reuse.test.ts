@@ -11,19 +11,23 @@ let runs = 0;
 interface Outcome {
   readonly output: string;
   readonly reused: number;
+  readonly equal: number;
+  readonly prompted: number;
   readonly generated: number;
   readonly stderr: string;
 }
 
-/** A run with a file of answers. */
-async function run(rows: readonly unknown[], flags: readonly string[] = [], file = 'kept', model = TINY_MODEL): Promise<Outcome> {
+/** A run of `generate` with a file of answers. */
+const run = (rows: readonly unknown[], flags: readonly string[] = [], file = 'kept', model = TINY_MODEL): Promise<Outcome> => runCommand('generate', rows, ['--max-new-tokens', '4', ...flags], file, model);
+
+async function runCommand(command: string, rows: readonly unknown[], flags: readonly string[], file: string, model: string): Promise<Outcome> {
   runs += 1;
   const [input, output, stats] = [path(`in-${runs}.jsonl`), path(`out-${runs}.jsonl`), path(`stats-${runs}.json`)];
   writeLines(input, rows);
-  const { code, stderr } = await runCli(['generate', '--model', model, '--input', input, '--output', output, '--stats', stats, '--max-new-tokens', '4', '--policy', 'default', '--reuse', path(file), ...flags]);
+  const { code, stderr } = await runCli([command, '--model', model, '--input', input, '--output', output, '--stats', stats, '--policy', 'default', '--reuse', path(file), ...flags]);
   expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringContaining(`${rows.length} rows`) });
   const { sharing, tokens } = JSON.parse(readFileSync(stats, 'utf8')) as RunStats;
-  return { output: readFileSync(output, 'utf8'), reused: sharing.rowsReused, generated: tokens.generated, stderr };
+  return { output: readFileSync(output, 'utf8'), reused: sharing.rowsReused, equal: sharing.rowsEqual, prompted: tokens.prompt, generated: tokens.generated, stderr };
 }
 
 const rows = Array.from({ length: 12 }, (_, at) => ({ id: `row-${at}`, tokens: [1, 3 + at, 40 - at], ...(at % 3 === 1 && { temperature: 1, seed: at }), ...(at % 4 === 2 && { stop: ['q'] }) }));
@@ -74,6 +78,51 @@ describe('--reuse', () => {
       expect(code).toBe(4);
       expect((JSON.parse(readFileSync(path('broken.stats'), 'utf8')) as RunStats).sharing.rowsReused).toBe(reused);
     }
+  });
+});
+
+const COMMANDS: readonly (readonly [string, readonly string[], readonly (readonly string[])[]])[] = [
+  ['classify', ['--labels', 'yes,no'], [['--labels', 'no,yes'], ['--label-end', 'on'], ['--label-prior', '0.2,0.8'], ['--label-prior', 'N/A'], ['--prompt-template', 'Say {{prompt}}'], ['--precision', 'float32']]],
+  ['score', [], [['--completion-end', 'on'], ['--token-logprobs', 'on'], ['--prompt-template', 'Say {{prompt}}'], ['--compress-cache', '4bit']]],
+  ['embed', [], [['--pooling', 'mean'], ['--dimensions', '5'], ['--normalize', 'off'], ['--encoding', 'base64'], ['--escape-special-tokens']]],
+];
+
+describe.each(COMMANDS)('%s --reuse', (command, flags, others) => {
+  const model = (): string => tinyModelWithTokenizer(path('text-model'));
+  const prompts = Array.from({ length: 9 }, (_, at) => ({ id: `row-${at}`, prompt: `<s> ${['one', 'two', 'three'][at % 3]}`, completions: ['yes', 'no'] }));
+
+  test('equal rows are computed once, a job that runs again computes only what changed, to the same bytes', async () => {
+    const first = await runCommand(command, prompts, flags, `${command}-first`, model());
+    expect(first).toMatchObject({ reused: 0, equal: 6 });
+    expect(await runCommand(command, prompts, [...flags, '--share-prefixes', 'off'], `${command}-alone`, model())).toMatchObject({ output: first.output, equal: 0 });
+    const again = await runCommand(command, prompts, flags, `${command}-first`, model());
+    expect(again).toMatchObject({ output: first.output, reused: 9, prompted: 0 });
+    expect(again.stderr).toContain('9 from earlier runs');
+    const changed = [{ ...prompts[0], id: 'new', prompt: 'four' }, ...prompts.slice(1)];
+    const third = await runCommand(command, changed, flags, `${command}-first`, model());
+    expect(third.reused).toBe(8);
+    expect(third.output).toBe((await runCommand(command, changed, flags, `${command}-fresh`, model())).output);
+  }, 60_000);
+
+  test('with other flags: nothing of another answer', async () => {
+    const some = prompts.slice(0, 2);
+    await runCommand(command, some, flags, `${command}-flags`, model());
+    for (const other of others) {
+      const { reused } = await runCommand(command, some, [...flags, ...other], `${command}-flags`, model());
+      expect({ other, reused }).toEqual({ other, reused: 0 });
+    }
+    expect((await runCommand(command, some, flags, `${command}-flags`, model())).reused).toBe(2);
+  }, 90_000);
+
+  test('of a damaged file: a warning, and every answer is right', async () => {
+    const first = await runCommand(command, prompts, flags, `${command}-damaged`, model());
+    const bytes = readFileSync(path(`${command}-damaged`));
+    bytes[bytes.length - 5] = (bytes.at(-5) ?? 0) ^ 0x10;
+    writeFileSync(path(`${command}-damaged`), bytes);
+    const second = await runCommand(command, prompts, flags, `${command}-damaged`, model());
+    expect(second.output).toBe(first.output);
+    expect(second.reused).toBeLessThan(9);
+    expect(second.stderr).toContain('no whole records');
   });
 });
 

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { z } from 'zod';
-import { Engine, runJob, UsageError, type JobSummary, type RunJobOptions } from '../../src/index.js';
+import { Engine, runJob, UsageError, type AnswerStore, type JobSummary, type KeptAnswer, type RunJobOptions, type RunStats } from '../../src/index.js';
 import { tinyChatModel } from '../support/tinyChatModel.js';
 import { temporaryFolder, writeLines } from './support/files.js';
 
@@ -43,6 +43,23 @@ describe.each(TASKS)('a job that does %s', (name, task, columns) => {
       writeFileSync(output, whole.subarray(0, cut));
       await run(output, { resume: true });
       expect(readFileSync(output).equals(whole)).toBe(true);
+    }
+  });
+
+  test('that was cut off anywhere goes on with answers that last, to the same bytes, and computes none of them again', async () => {
+    const output = path(`${name}.reuse.jsonl`);
+    const [[kind, options]] = Object.entries(task) as [[string, object]];
+    const kept = new Map<string, KeptAnswer>();
+    const reuse: AnswerStore = { get: (key) => kept.get(key), put: (key, answer) => { expect(kept.has(key)).toBe(false); kept.set(key, answer); } };
+    const stats: RunStats[] = [];
+    const again = (more: Partial<RunJobOptions>): Promise<JobSummary> => run(output, { [kind]: { ...options, reuse, onStats: (final: RunStats) => void stats.push(final) }, ...more });
+    await again({});
+    const whole = readFileSync(output);
+    for (let cut = 0; cut <= whole.length; cut += 97) {
+      writeFileSync(output, whole.subarray(0, cut));
+      const { done, failed } = await again({ resume: true });
+      expect(readFileSync(output).equals(whole)).toBe(true);
+      expect(stats.at(-1)).toMatchObject({ sharing: { rowsReused: done - failed }, tokens: { prompt: 0 } });
     }
   });
 

@@ -8,7 +8,7 @@ import { InterruptedError } from '../../src/errors/InterruptedError.js';
 import { UsageError } from '../../src/errors/UsageError.js';
 import { acquireFileLock } from '../../src/jobs/fileLock.js';
 import { HEADER, headerOf } from '../../src/reuse/header.js';
-import type { KeptAnswer } from '../../src/Row.js';
+import type { KeptAnswer } from '../../src/KeptAnswer.js';
 import { HEAD_BYTES } from '../../src/reuse/record.js';
 import { ReuseFile } from '../../src/reuse/ReuseFile.js';
 import { temporaryFolder } from '../jobs/support/files.js';

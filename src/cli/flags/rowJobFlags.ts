@@ -36,6 +36,7 @@ export function addRowFileFlags(command: Command): void {
   command.addOption(new Option('--share-prefixes <on|off>', 'what prompts begin with alike is computed once').choices(['on', 'off']).default('on'));
   command.option('--look-ahead-rows <n>', 'rows that are read beyond those for which there are places: what begins alike among them is brought together', wholeNumber(ROWS_AHEAD.least, ROWS_AHEAD.most), ROWS_AHEAD.fallback);
   command.option('--look-ahead-bytes <size>', 'most that all rows that wait may take (default: 32MiB)', size);
+  command.addOption(new Option('--reuse <file>', 'answers that last: rows that it has from earlier runs are not computed, and it gets those that are (default: none)').argParser(path));
 }
 
 /** The machine, the plan and the job: they come last. */

@@ -1,7 +1,8 @@
 import { RowError, type RowErrorCode } from '../../errors/RowError.js';
+import type { TokenLogprob } from '../../KeptAnswer.js';
 import { StopMatcher } from '../../model/StopMatcher.js';
 import type { Tokenizer } from '../../model/Tokenizer.js';
-import type { FinishReason, Reasoning, RowResult, TokenLogprob } from '../../Row.js';
+import type { FinishReason, Reasoning, RowResult } from '../../Row.js';
 import { withValue, type AnswerFormat } from '../grammar/AnswerFormat.js';
 import type { DeviceRow } from '../execution/Device.js';
 import type { RunRow } from '../execution/RunRow.js';

@@ -1,7 +1,7 @@
-import { Subject, type Observable } from 'rxjs';
+import type { Observable } from 'rxjs';
 import { UsageError } from '../../errors/UsageError.js';
 import type { ModelSource } from '../../model/ModelSource.js';
-import type { AnswerOptions, ClassifyResult, EmbedOptions, EmbedResult, ResultBase, ScoreResult } from '../../Results.js';
+import type { AnswerOptions, EmbedOptions, ResultBase, ScoreResult } from '../../Results.js';
 import type { RowInput } from '../../Row.js';
 import type { RunRecorder } from '../execution/RunRecorder.js';
 import type { RunRow } from '../execution/RunRow.js';
@@ -14,6 +14,7 @@ import { endingAtOnce } from './endingAtOnce.js';
 import type { Composition, Generation } from './Generation.js';
 import type { InFlight } from './InFlight.js';
 import { labelPriorOf } from './labelPriorOf.js';
+import { SharedAnswers } from './SharedAnswers.js';
 
 /** Makes rows of a run of an input. */
 export type ReadOfRun<Result> = (inFlight: InFlight, recorder: RunRecorder) => { readonly source: AsyncIterator<RunRow<Ordered<Result>>>; readonly answered$: Observable<Ordered<Result>> };
@@ -21,8 +22,10 @@ export type ReadOfRun<Result> = (inFlight: InFlight, recorder: RunRecorder) => {
 /** What runs of answers need of their engine. */
 export interface AnswerHost extends AnswerSetup {
   readonly source: ModelSource;
+  /** The engine's, as one word: answers are kept under it. */
+  readonly resultIdentity: string;
   /** @throws UsageError where the engine cannot run them, or not any more */
-  check(options: Composition): void;
+  check(options: AnswerOptions & Composition): void;
   /** A run of its own. */
   readonly score: (rows: readonly RowInput[], options: Answers['score']['options']) => AsyncIterable<ScoreResult>;
   composed<Result extends ResultBase>(options: AnswerOptions & Composition, read: ReadOfRun<Result>): Generation<Result>;
@@ -44,7 +47,7 @@ export class AnswerRuns {
     return this.of(kind, options) as (rows: Rows) => Generation<Answers[Kind]['result']>;
   }
 
-  private of(kind: AnswerKind, options: Answers[AnswerKind]['options']): (rows: Rows) => Generation<ClassifyResult> | Generation<ScoreResult> | Generation<EmbedResult> {
+  private of(kind: AnswerKind, options: Answers[AnswerKind]['options']): (rows: Rows) => Generation<Answers[AnswerKind]['result']> {
     switch (kind) {
       case 'classify':
         return this.answered(options, classifyTask(options, this.host, (labels, text) => labelPriorOf(labels, text, options, this.host.score)));
@@ -55,11 +58,12 @@ export class AnswerRuns {
     }
   }
 
-  private answered<Answer extends object>(options: AnswerOptions & Composition, task: AnswerTask<Answer>): (rows: Rows) => Generation<Answer & ResultBase> {
+  private answered<Kind extends AnswerKind>(options: AnswerOptions & Composition, task: AnswerTask<Kind>): (rows: Rows) => Generation<Answers[Kind]['result']> {
+    const { resultIdentity } = this.host;
     return (rows) =>
       this.host.composed(options, (inFlight, recorder) => {
-        const refused$ = new Subject<Ordered<Answer & ResultBase>>();
-        return { source: endingAtOnce(rows, (input) => answerIntake(input, { task, inFlight, recorder, refused$ })), answered$: refused$ };
+        const answers = SharedAnswers.of<Kind, Answers[Kind]['result']>(task.kind, recorder, options);
+        return { source: endingAtOnce(rows, (input) => answerIntake(input, { task, inFlight, recorder, answers, resultIdentity })), answered$: answers.results$ };
       });
   }
 
@@ -69,6 +73,6 @@ export class AnswerRuns {
     if (dimensions > hiddenSize) throw new UsageError(`dimensions: found ${dimensions}, expected a whole number from 1 to ${hiddenSize}, those that the model has`);
     const pooled = pooling === 'auto' ? said : pooling;
     if (typeof pooled === 'object') throw new UsageError(`pooling: the model's files say ${pooled.unknown}, expected last, mean or cls: say which to take`);
-    return embedTask(options, pooled === 'cls' ? 'first' : pooled, this.host);
+    return embedTask({ ...options, dimensions }, pooled === 'cls' ? 'first' : pooled, this.host);
   }
 }

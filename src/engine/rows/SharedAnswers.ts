@@ -1,32 +1,42 @@
 import { Subject, type Observable } from 'rxjs';
-import { found } from '../../arguments/found.js';
-import { membersOf } from '../../arguments/membersOf.js';
-import { UsageError } from '../../errors/UsageError.js';
-import type { AnswerStore, KeptAnswer, RowResult } from '../../Row.js';
-import { withValue, type AnswerFormat } from '../grammar/AnswerFormat.js';
-import type { OrderedResult, RowIdentity } from './ActiveRow.js';
-import { RecentAnswers, type Answer, type AnswerBounds } from './RecentAnswers.js';
+import type { AnswerStore, KeptAnswers } from '../../KeptAnswer.js';
+import type { ResultBase } from '../../Results.js';
+import type { GenerateOptions, RowFailure } from '../../Row.js';
+import type { Ordered } from './ActiveRow.js';
+import { copyOf } from './answerData.js';
+import type { Composition } from './Generation.js';
+import { keptAnswer } from './keptAnswers.js';
+import { RecentAnswers, type AnswerBounds } from './RecentAnswers.js';
+import { settledLookAhead } from './rowLookAhead.js';
 
-/** A row, and what its answer is made into. */
-export interface HeldRow extends RowIdentity {
-  readonly format?: AnswerFormat;
+type Task = keyof KeptAnswers;
+/** What of a result is not its row's: the answer, or why there is none and what is told beside that; and what it took. */
+export type Outcome<Of extends Task> = Pick<ResultBase, 'usage'> & ({ readonly answer: KeptAnswers[Of] } | { readonly error: RowFailure; readonly beside?: object });
+
+/** A row, and what becomes of it with an answer that is there already. */
+export interface HeldRow<Of extends Task, Result> {
+  readonly sequence: number;
+  /** What it would have taken. */
+  usage(answer: KeptAnswers[Of]): ResultBase['usage'];
+  /** @param outcome the row's own */
+  result(outcome: Outcome<Of>): Result;
 }
 
 /** Who counts rows that were answered with another's answer, of this run or of an earlier one. */
 export interface AnswerCounter {
-  equal(result: RowResult): void;
+  equal(outcome: Pick<ResultBase, 'error'>): void;
   reused(): void;
 }
 
 /**
- * Rows of a run that need no computing. The first of a key is computed, and those that come before it has its answer wait for that; an error is shared as well: what
+ * Rows of a run that need no computing, whatever they are asked. The first of a key is computed, and those that come before it has its answer wait for that; an error is shared as well: what
  * is wrong with one is with all. Those that come later find it among the last answers, and what is kept from earlier runs is there at once.
  */
-export class SharedAnswers {
-  private readonly results = new Subject<OrderedResult>();
+export class SharedAnswers<Of extends Task, Result extends ResultBase> {
+  private readonly results = new Subject<Ordered<Result>>();
   /** By the key of a row that is under way: those that wait for its answer. */
-  private readonly waiting = new Map<string, HeldRow[]>();
-  private readonly recent: RecentAnswers | undefined;
+  private readonly waiting = new Map<string, HeldRow<Of, Result>[]>();
+  private readonly recent: RecentAnswers<Outcome<Of>> | undefined;
   /** Answers that are on their way into the store. */
   private storing = 0;
   private inputEnded = false;
@@ -36,11 +46,19 @@ export class SharedAnswers {
    * @param store what is kept from earlier runs, and for later ones
    */
   constructor(
+    private readonly task: Of,
     private readonly counter: AnswerCounter,
     joinsEqual: AnswerBounds | false,
     private readonly store?: AnswerStore,
   ) {
     if (joinsEqual) this.recent = new RecentAnswers(joinsEqual);
+  }
+
+  /** Those of a run with these options. */
+  static of<Of extends Task, Result extends ResultBase>(
+    task: Of, counter: AnswerCounter, { sharePrefixes = true, lookAhead, reuse }: Pick<Composition, 'sharePrefixes' | 'lookAhead'> & Pick<GenerateOptions, 'reuse'>,
+  ): SharedAnswers<Of, Result> {
+    return new SharedAnswers(task, counter, sharePrefixes && settledLookAhead(lookAhead), reuse);
   }
 
   /** Whether it matters which rows are equal. */
@@ -49,17 +67,17 @@ export class SharedAnswers {
   }
 
   /** Results that the run itself does not make; completes when the input has ended, and nobody waits any more. */
-  get results$(): Observable<OrderedResult> {
+  get results$(): Observable<Ordered<Result>> {
     return this.results;
   }
 
   /** A row that needs no computing: it was refused. */
-  refused(result: OrderedResult): void {
+  refused(result: Ordered<Result>): void {
     this.results.next(result);
   }
 
   /** Whether the row has its answer from another; else it is the one that others wait for from now on. @throws what the store throws */
-  async has(key: string, row: HeldRow, promptTokens: number): Promise<boolean> {
+  async has(key: string, row: HeldRow<Of, Result>): Promise<boolean> {
     const others = this.waiting.get(key);
     if (others) {
       others.push(row);
@@ -70,32 +88,30 @@ export class SharedAnswers {
       this.equal(row, recent);
       return true;
     }
-    const kept = checkedAnswer(await this.store?.get(key));
+    const kept = keptAnswer(this.task, await this.store?.get(key));
     if (kept) {
-      const usage = { promptTokens, completionTokens: kept.tokens.length };
       this.counter.reused();
-      this.results.next({ sequence: row.sequence, result: answerFor(row, { ...kept, usage }) });
+      this.results.next({ sequence: row.sequence, result: row.result({ answer: copyOf(kept), usage: row.usage(kept) }) });
       return true;
     }
     if (this.recent) this.waiting.set(key, []);
     return false;
   }
 
-  /** The row of the key has its answer. */
-  answered(key: string, result: RowResult): void {
+  /** The row of the key has its answer. @param outcome that row's own */
+  answered(key: string, outcome: Outcome<Of>): void {
     const others = this.waiting.get(key) ?? [];
     this.waiting.delete(key);
-    const { text, reasoning, tokens, finishReason, logprobs } = result;
-    if (finishReason !== 'error') {
-      this.recent?.put(key, { finishReason, ...answerOf(result) });
-      this.stored(this.store?.put(key, { text, ...(reasoning !== undefined && { reasoning }), tokens, finishReason, ...(logprobs && { logprobs }) }));
+    if ('answer' in outcome) {
+      this.recent?.put(key, copyOf(outcome));
+      this.stored(this.store?.put(key, outcome.answer));
     }
-    for (const row of others) this.equal(row, result);
+    for (const row of others) this.equal(row, outcome);
     this.completeIfOver();
   }
 
-  private equal(row: HeldRow, answer: Answer | RowResult): void {
-    const result = answerFor(row, answer);
+  private equal(row: HeldRow<Of, Result>, outcome: Outcome<Of>): void {
+    const result = row.result(copyOf(outcome));
     this.counter.equal(result);
     this.results.next({ sequence: row.sequence, result });
   }
@@ -123,29 +139,4 @@ export class SharedAnswers {
   private completeIfOver(): void {
     if (this.inputEnded && this.waiting.size === 0 && this.storing === 0) this.results.complete();
   }
-}
-
-/** A row's own copy of another's answer: whoever gets one may do with it as they like. */
-function answerFor({ id, index, sample, carry, format }: HeldRow, answer: Answer | RowResult): RowResult {
-  const { finishReason } = answer;
-  const error = 'error' in answer ? answer.error : undefined;
-  const result = { id, index, ...(sample !== undefined && { sample }), finishReason, ...answerOf(answer), ...(error && { error: { ...error } }), ...(carry && { row: carry }) };
-  return withValue(result, format);
-}
-
-/** What the model answered, as a copy. */
-function answerOf({ text, reasoning, tokens, usage, logprobs }: Answer | RowResult): Pick<RowResult, 'text' | 'reasoning' | 'tokens' | 'usage' | 'logprobs'> {
-  return {
-    text, ...(reasoning !== undefined && { reasoning }), tokens: [...tokens], usage: { ...usage },
-    ...(logprobs && { logprobs: logprobs.map(({ top, ...each }) => ({ ...each, top: top.map((other) => ({ ...other })) })) }),
-  };
-}
-
-/** What a store has given, which may be anybody's. @throws UsageError */
-function checkedAnswer(kept: unknown): KeptAnswer | undefined {
-  if (kept === undefined) return undefined;
-  const { text, reasoning, tokens, finishReason } = membersOf(kept);
-  const texts = typeof text === 'string' && (reasoning === undefined || typeof reasoning === 'string');
-  if (texts && Array.isArray(tokens) && (finishReason === 'stop' || finishReason === 'length')) return kept as KeptAnswer;
-  throw new UsageError(`reuse: found ${found(kept)} from get, expected undefined or an answer with text, tokens and a finishReason of stop or length`);
 }

@@ -1,69 +1,94 @@
-import type { Subject } from 'rxjs';
 import { RowError } from '../../errors/RowError.js';
+import type { KeptAnswers } from '../../KeptAnswer.js';
 import type { ResultBase } from '../../Results.js';
-import type { Row, RowInput } from '../../Row.js';
+import type { Row, RowFailure, RowInput } from '../../Row.js';
 import { duplicateId } from '../../rows/duplicateId.js';
 import type { RunRecorder } from '../execution/RunRecorder.js';
 import type { RunRow } from '../execution/RunRow.js';
 import { acceptedRows } from './acceptedRows.js';
 import type { Ordered, RowIdentity } from './ActiveRow.js';
+import type { AnswerKind, Answers } from './Answers.js';
 import type { InFlight } from './InFlight.js';
+import { answerKey } from './rowKey.js';
+import type { HeldRow, Outcome, SharedAnswers } from './SharedAnswers.js';
 
-/** How a row of a run is ended: with what of a result is its own, or with an error. */
-export interface AnswerEnd<Answer> {
-  answered(answer: Answer & Pick<ResultBase, 'usage'>): Ordered<Answer & ResultBase>;
-  failed(error: RowError): Ordered<Answer & ResultBase>;
+type ResultOf<Kind extends AnswerKind> = Answers[Kind]['result'];
+
+/** How a row of a run is ended: with its answer, or with an error. */
+export interface AnswerEnd<Kind extends AnswerKind> {
+  answered(answer: KeptAnswers[Kind]): Ordered<ResultOf<Kind>>;
+  failed(error: RowError): Ordered<ResultOf<Kind>>;
+}
+
+/** A row that has been checked, whether or not it has to be computed. */
+export interface PreparedAnswer<Kind extends AnswerKind> {
+  /** Of its prompt. */
+  readonly tokens: readonly number[];
+  /** All that decides its answer beside the prompt: see `answerKey`. */
+  readonly parameters: readonly unknown[];
+  readonly usage: ResultBase['usage'];
+  /** The row, to be computed. */
+  computed(end: AnswerEnd<Kind>): RunRow<Ordered<ResultOf<Kind>>>;
 }
 
 /** What is asked of rows. */
-export interface AnswerTask<Answer> {
+export interface AnswerTask<Kind extends AnswerKind> {
+  readonly kind: Kind;
   /** Awaited before the first row. What it throws ends the run. */
   ready?(): Promise<void>;
   /** @throws RowError for a row that cannot be done */
-  prepare(row: Row, end: AnswerEnd<Answer>): RunRow<Ordered<Answer & ResultBase>>;
+  prepare(row: Row): PreparedAnswer<Kind>;
 }
 
-export interface AnswerIntakeSetup<Answer> {
-  readonly task: AnswerTask<Answer>;
+export interface AnswerIntakeSetup<Kind extends AnswerKind> {
+  readonly task: AnswerTask<Kind>;
   readonly inFlight: InFlight;
   readonly recorder: RunRecorder;
-  /** Gets the results of rows that were refused; completes with the input. */
-  readonly refused$: Subject<Ordered<Answer & ResultBase>>;
+  /** Gets the rows that need no computing. */
+  readonly answers: SharedAnswers<Kind, ResultOf<Kind>>;
+  /** The engine's, as one word: answers are kept under it. */
+  readonly resultIdentity: string;
 }
 
-/** Turns rows of input into rows of a run, as `intake` does for those that generate: a bad row is a result with an error, and nobody else's affair. */
-export async function* answerIntake<Answer extends object>(
-  rows: AsyncIterable<RowInput> | Iterable<RowInput>, setup: AnswerIntakeSetup<Answer>,
-): AsyncGenerator<RunRow<Ordered<Answer & ResultBase>>, void, undefined> {
-  const { task, recorder, refused$ } = setup;
+/** Turns rows of input into rows of a run, as `intake` does for those that generate: a bad row is a result with an error, and nobody else's affair; one that is equal to another has its answer. */
+export async function* answerIntake<Kind extends AnswerKind>(
+  rows: AsyncIterable<RowInput> | Iterable<RowInput>, setup: AnswerIntakeSetup<Kind>,
+): AsyncGenerator<RunRow<Ordered<ResultOf<Kind>>>, void, undefined> {
+  const { task, recorder, answers, resultIdentity } = setup;
   await task.ready?.();
   let sequence = 0;
   for await (const { input, identity, duplicate } of acceptedRows(rows, setup)) {
-    const end = endOf<Answer>({ ...identity, sequence: sequence++ }, recorder);
+    const row = { ...identity, sequence: sequence++ };
     try {
       if ('error' in input) throw new RowError(input.error.code, input.error.message);
-      const row = recorder.timed(() => task.prepare(input, end));
+      const prepared = recorder.timed(() => task.prepare(input));
       if (duplicate) throw new RowError('duplicate-id', duplicateId(identity.id).message);
-      yield row;
+      const { parameters, tokens, usage } = prepared;
+      const key = answers.needsKeys ? recorder.timed(() => answerKey(task.kind, parameters, tokens, resultIdentity)) : undefined;
+      const held: HeldRow<Kind, ResultOf<Kind>> = { sequence: row.sequence, usage: () => usage, result: (outcome) => resultOf(row, outcome) };
+      if (key !== undefined && (await answers.has(key, held))) continue;
+      const ended = (outcome: Outcome<Kind>): Ordered<ResultOf<Kind>> => {
+        recorder.row('error' in outcome);
+        if (key !== undefined) answers.answered(key, outcome);
+        return { sequence: row.sequence, result: resultOf(row, outcome) };
+      };
+      yield prepared.computed({ answered: (answer) => ended({ answer, usage }), failed: (error) => ended(failure(error)) });
     } catch (error) {
       if (!(error instanceof RowError)) throw error;
-      refused$.next(end.failed(error));
+      recorder.row(true);
+      answers.refused({ sequence: row.sequence, result: resultOf(row, failure(error)) });
     }
   }
-  refused$.complete();
+  answers.inputOver();
 }
 
-function endOf<Answer>({ id, index, carry, sequence }: RowIdentity, recorder: RunRecorder): AnswerEnd<Answer> {
-  const row = carry && { row: carry };
-  return {
-    answered: ({ usage, ...answer }) => {
-      recorder.row(false);
-      // As results are written: what was asked for, then what it took.
-      return { sequence, result: { id, index, ...answer, usage, ...row } as unknown as Answer & ResultBase };
-    },
-    failed: ({ rowCode, message }) => {
-      recorder.row(true);
-      return { sequence, result: { id, index, usage: { promptTokens: 0, completionTokens: 0 }, error: { code: rowCode, message }, ...row } as unknown as Answer & ResultBase };
-    },
-  };
+/** As results are written: what was asked for, then what it took. */
+function resultOf<Kind extends AnswerKind>({ id, index, carry }: RowIdentity, outcome: Outcome<Kind>): ResultOf<Kind> {
+  const { usage } = outcome;
+  const told = 'answer' in outcome ? { ...outcome.answer, usage } : { usage, error: outcome.error };
+  return { id, index, ...told, ...(carry && { row: carry }) } as ResultOf<Kind>;
+}
+
+function failure({ rowCode, message }: RowError): { readonly usage: ResultBase['usage']; readonly error: RowFailure } {
+  return { usage: { promptTokens: 0, completionTokens: 0 }, error: { code: rowCode, message } };
 }

@@ -1,5 +1,6 @@
 import { RowError } from '../../errors/RowError.js';
-import type { ClassifyOptions, ClassifyResult, CompletionScore, EmbedOptions, EmbedResult, ResultBase, ScoreOptions, ScoreResult } from '../../Results.js';
+import type { CompletionScore } from '../../KeptAnswer.js';
+import type { ClassifyOptions, EmbedOptions, ResultBase, ScoreOptions } from '../../Results.js';
 import type { Row } from '../../Row.js';
 import { encodedEmbedding } from '../../rows/encodedEmbedding.js';
 import { labelProbabilities } from '../../rows/labelProbabilities.js';
@@ -16,7 +17,6 @@ export interface AnswerSetup extends Pick<CompletionRules, 'tokenizer' | 'limits
   readonly cacheTokens: () => number;
 }
 
-type Own<Result extends ResultBase> = Omit<Result, keyof ResultBase>;
 type Scored<Given extends Completion> = { readonly texts: readonly Given[]; readonly tokens: readonly (readonly number[])[] };
 
 /**
@@ -24,58 +24,75 @@ type Scored<Given extends Completion> = { readonly texts: readonly Given[]; read
  * @param priorOf log-probabilities of labels behind a prompt that says nothing
  * @throws UsageError
  */
-export function classifyTask(options: ClassifyOptions, setup: AnswerSetup, priorOf: (labels: readonly string[], text: string) => Promise<readonly number[]>): AnswerTask<Own<ClassifyResult>> {
+export function classifyTask(options: ClassifyOptions, setup: AnswerSetup, priorOf: (labels: readonly string[], text: string) => Promise<readonly number[]>): AnswerTask<'classify'> {
   const rules = { ...setup, escapeSpecialTokens: options.escapeSpecialTokens, end: options.labelEnd };
   const labels = scoredTexts<string>('labels', options.labels, rules);
   const { labelPrior } = options;
   let prior: readonly number[] | undefined = typeof labelPrior === 'object' ? labelPrior.map(Math.log) : undefined;
   return {
+    kind: 'classify',
     ready: async () => {
       if (typeof labelPrior === 'string' && labels.run) prior ??= await priorOf(labels.run.texts, labelPrior);
     },
-    prepare: (row, end) => {
+    prepare: (row) => {
       const { texts, tokens } = labels.of(row);
       if (prior && texts !== labels.run?.texts) throw new RowError('invalid-parameter', 'labels: found some of the row, expected those of the run, to which labelPrior belongs');
       const prompt = promptTokens(row, options, setup.tokenizer, setup.limits);
       checkLengths(prompt, tokens, setup);
-      return new CompletedRow(prompt, tokens, {
-        scored: (logprobs) => {
-          const sums = logprobs.map((each, at) => sum(each) - (prior?.[at] ?? 0));
-          return end.answered({ ...labelProbabilities(texts, sums), usage: usageOf(prompt, tokens) });
-        },
-        failed: (error) => end.failed(error),
-      }, options.rowTimeout);
+      return {
+        tokens: prompt,
+        parameters: [texts, tokens, prior ?? null],
+        usage: usageOf(prompt, tokens),
+        computed: (end) => new CompletedRow(prompt, tokens, {
+          scored: (logprobs) => end.answered(labelProbabilities(texts, logprobs.map((each, at) => sum(each) - (prior?.[at] ?? 0)))),
+          failed: (error) => end.failed(error),
+        }, options.rowTimeout),
+      };
     },
   };
 }
 
 /** Completions, and how likely each is behind a row's prompt. @throws UsageError */
-export function scoreTask(options: ScoreOptions, setup: AnswerSetup): AnswerTask<Own<ScoreResult>> {
+export function scoreTask(options: ScoreOptions, setup: AnswerSetup): AnswerTask<'score'> {
   const rules = { ...setup, escapeSpecialTokens: options.escapeSpecialTokens, end: options.completionEnd };
   const completions = scoredTexts('completions', options.completions, rules);
+  const each = options.tokenLogprobs === true;
   return {
-    prepare: (row, end) => {
+    kind: 'score',
+    prepare: (row) => {
       const { tokens } = completions.of(row);
       const prompt = promptTokens(row, options, setup.tokenizer, setup.limits);
       checkLengths(prompt, tokens, setup);
-      return new CompletedRow(prompt, tokens, {
-        scored: (logprobs) => end.answered({ scores: logprobs.map((each, at) => scoreOf(tokens[at] ?? [], each, at, options.tokenLogprobs === true)), usage: usageOf(prompt, tokens) }),
-        failed: (error) => end.failed(error),
-      }, options.rowTimeout);
+      return {
+        tokens: prompt,
+        parameters: [tokens, each],
+        usage: usageOf(prompt, tokens),
+        computed: (end) => new CompletedRow(prompt, tokens, {
+          scored: (logprobs) => end.answered({ scores: logprobs.map((own, at) => scoreOf(tokens[at] ?? [], own, at, each)) }),
+          failed: (error) => end.failed(error),
+        }, options.rowTimeout),
+      };
     },
   };
 }
 
-/** Hidden states as embeddings. */
-export function embedTask(options: EmbedOptions, pooling: Pooling, setup: AnswerSetup): AnswerTask<Own<EmbedResult>> {
+/** Hidden states as embeddings. @param options with the number of dimensions that there will be */
+export function embedTask(options: EmbedOptions & { readonly dimensions: number }, pooling: Pooling, setup: AnswerSetup): AnswerTask<'embed'> {
+  const { dimensions, normalize = true, encoding = 'float' } = options;
   return {
-    prepare: (row, end) => {
+    kind: 'embed',
+    prepare: (row) => {
       const tokens = promptTokens(row, options, setup.tokenizer, setup.limits);
       checkLengths(tokens, [], setup);
-      return new EmbeddedRow(tokens, pooling, {
-        embedded: (hidden) => end.answered({ embedding: encodedEmbedding(hidden, options), usage: { promptTokens: tokens.length, completionTokens: 0 } }),
-        failed: (error) => end.failed(error),
-      });
+      return {
+        tokens,
+        parameters: [pooling, dimensions, normalize, encoding],
+        usage: usageOf(tokens, []),
+        computed: (end) => new EmbeddedRow(tokens, pooling, {
+          embedded: (hidden) => end.answered({ embedding: encodedEmbedding(hidden, { dimensions, normalize, encoding }) }),
+          failed: (error) => end.failed(error),
+        }),
+      };
     },
   };
 }

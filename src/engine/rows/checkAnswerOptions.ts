@@ -10,10 +10,10 @@ import { RUN_CHECKS } from './checkRunOptions.js';
 type Checks<Kind extends AnswerKind> = Readonly<Record<keyof Answers[Kind]['options'], Check>>;
 
 const {
-  escapeSpecialTokens, promptTemplate, system, chat, tools, templateArgs, order, rowTimeout, signal, onProgress, onStats, onTrace, schedule, pipeline, window, sharePrefixes, lookAhead, peers,
+  escapeSpecialTokens, promptTemplate, system, chat, tools, templateArgs, order, rowTimeout, reuse, signal, onProgress, onStats, onTrace, schedule, pipeline, window, sharePrefixes, lookAhead, peers,
 } = RUN_CHECKS;
 const COMMON = {
-  escapeSpecialTokens, promptTemplate, system, chat, tools, templateArgs, order, rowTimeout, signal, onProgress, onStats, onTrace, schedule, pipeline, window, sharePrefixes, lookAhead, peers,
+  escapeSpecialTokens, promptTemplate, system, chat, tools, templateArgs, order, rowTimeout, reuse, signal, onProgress, onStats, onTrace, schedule, pipeline, window, sharePrefixes, lookAhead, peers,
 };
 
 /** What is in them is looked at when they become tokens. */

@@ -1,19 +1,20 @@
 import { ResponseFormatError } from '../../errors/ResponseFormatError.js';
 import { RowError } from '../../errors/RowError.js';
+import type { GeneratedAnswer } from '../../KeptAnswer.js';
 import type { Tokenizer } from '../../model/Tokenizer.js';
-import type { GenerateOptions, RowInput } from '../../Row.js';
+import type { GenerateOptions, RowInput, RowResult } from '../../Row.js';
 import { duplicateId } from '../../rows/duplicateId.js';
 import { failedResult } from '../../rows/failedResult.js';
-import type { AnswerFormat, ReadAnswer } from '../grammar/AnswerFormat.js';
+import { withValue, type AnswerFormat, type ReadAnswer } from '../grammar/AnswerFormat.js';
 import type { HeldFormat } from '../grammar/formatText.js';
 import type { RunRecorder } from '../execution/RunRecorder.js';
 import { acceptedRows } from './acceptedRows.js';
-import { ActiveRow } from './ActiveRow.js';
+import { ActiveRow, type RowIdentity } from './ActiveRow.js';
 import type { InFlight } from './InFlight.js';
-import { heldFormat, prepareRow } from './prepareRow.js';
+import { heldFormat, prepareRow, type PreparedRow } from './prepareRow.js';
 import type { RowLimits } from './promptTokens.js';
 import { rowKey } from './rowKey.js';
-import type { SharedAnswers } from './SharedAnswers.js';
+import type { HeldRow, Outcome, SharedAnswers } from './SharedAnswers.js';
 
 export interface IntakeSetup {
   readonly options: GenerateOptions;
@@ -24,7 +25,7 @@ export interface IntakeSetup {
   readonly inFlight: InFlight;
   readonly recorder: RunRecorder;
   /** Gets the rows that need no computing. */
-  readonly answers: SharedAnswers;
+  readonly answers: SharedAnswers<'generate', RowResult>;
   /** The engine's, as one word: answers are kept under it. */
   readonly resultIdentity: string;
   /** Of what answers are held to. @throws ResponseFormatError */
@@ -62,9 +63,9 @@ export async function* intake(rows: AsyncIterable<RowInput> | Iterable<RowInput>
         const one = sample === undefined ? prepared : { ...prepared, seed: (prepared.seed + sample) >>> 0 };
         const key = answers.needsKeys ? recorder.timed(() => rowKey(one, rules, setup.resultIdentity)) : undefined;
         if (key === undefined) yield new ActiveRow(row, one, tokenizer, rules, recorder, undefined, format);
-        else if (!(await answers.has(key, { ...row, ...(format && { format }) }, one.tokens.length))) {
+        else if (!(await answers.has(key, heldRow(row, one, format)))) {
           yield new ActiveRow(row, one, tokenizer, rules, recorder, (result) => {
-            answers.answered(key, result);
+            answers.answered(key, outcomeOf(result));
           }, format);
         }
       }
@@ -80,4 +81,23 @@ export async function* intake(rows: AsyncIterable<RowInput> | Iterable<RowInput>
 
 function refined(format: AnswerFormat, refine: IntakeSetup['refine']): AnswerFormat {
   return refine === undefined ? format : { grammar: format.grammar, read: (text) => refine(format.read(text)) };
+}
+
+function heldRow({ id, index, sample, sequence, carry }: RowIdentity, { tokens: { length: promptTokens } }: PreparedRow, format: AnswerFormat | undefined): HeldRow<'generate', RowResult> {
+  return {
+    sequence,
+    usage: ({ tokens }) => ({ promptTokens, completionTokens: tokens.length }),
+    result: (outcome) => withValue({ id, index, ...(sample !== undefined && { sample }), ...membersOfResult(outcome), ...(carry && { row: carry }) }, format),
+  };
+}
+
+function membersOfResult(outcome: Outcome<'generate'>): Omit<RowResult, 'id' | 'index'> {
+  const { usage } = outcome;
+  return 'answer' in outcome ? { ...outcome.answer, usage } : { text: '', tokens: [], finishReason: 'error', ...outcome.beside, usage, error: outcome.error };
+}
+
+/** Without its value: each row reads its own, which may be whatever a schema makes of it. */
+function outcomeOf({ text, reasoning, tokens, finishReason, logprobs, usage, error }: RowResult): Outcome<'generate'> {
+  const told = { text, ...(reasoning !== undefined && { reasoning }), tokens, ...(logprobs && { logprobs }) };
+  return error ? { error, beside: told, usage } : { answer: { ...told, finishReason } as GeneratedAnswer, usage };
 }

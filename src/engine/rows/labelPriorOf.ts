@@ -12,12 +12,12 @@ import type { Composition } from './Generation.js';
 export async function labelPriorOf(
   labels: readonly string[], text: string, options: ClassifyOptions & Composition, score: (rows: readonly RowInput[], options: ScoreOptions & Composition) => AsyncIterable<ScoreResult>,
 ): Promise<readonly number[]> {
-  const { labelEnd, signal, escapeSpecialTokens, promptTemplate, system, chat, tools, templateArgs, sharePrefixes } = options;
+  const { labelEnd, signal, escapeSpecialTokens, promptTemplate, system, chat, tools, templateArgs, sharePrefixes, reuse } = options;
   const row = promptTemplate === undefined ? { prompt: text } : { fields: Object.fromEntries(fieldsOfTemplate(promptTemplate).map((field) => [field, text])) };
   const asked = {
     completions: labels, ...(labelEnd !== undefined && { completionEnd: labelEnd }), ...(signal && { signal }), ...(sharePrefixes !== undefined && { sharePrefixes }),
     ...(escapeSpecialTokens !== undefined && { escapeSpecialTokens }), ...(promptTemplate !== undefined && { promptTemplate }), ...(system !== undefined && { system }),
-    ...(chat !== undefined && { chat }), ...(tools && { tools }), ...(templateArgs && { templateArgs }),
+    ...(chat !== undefined && { chat }), ...(reuse && { reuse }), ...(tools && { tools }), ...(templateArgs && { templateArgs }),
   };
   for await (const { scores, error } of score([row], asked)) {
     if (scores) return scores.map(({ logprob }) => logprob);

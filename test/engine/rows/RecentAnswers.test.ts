@@ -1,11 +1,15 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { RecentAnswers, type Answer } from '../../../src/engine/rows/RecentAnswers.js';
+import { RecentAnswers } from '../../../src/engine/rows/RecentAnswers.js';
 
-const answer = (length: number): Answer => ({ text: 'x'.repeat(length), tokens: [1], finishReason: 'stop', usage: { promptTokens: 1, completionTokens: 1 } });
+interface Answer {
+  readonly text: string;
+  readonly tokens: readonly number[];
+}
+const answer = (length: number): Answer => ({ text: 'x'.repeat(length), tokens: [1] });
 
 test('the one that was asked for longest ago goes first', () => {
-  const recent = new RecentAnswers({ rows: 2, bytes: 1e6 });
+  const recent = new RecentAnswers<Answer>({ rows: 2, bytes: 1e6 });
   recent.put('a', answer(1));
   recent.put('b', answer(2));
   expect(recent.get('a')).toEqual(answer(1));
@@ -14,7 +18,7 @@ test('the one that was asked for longest ago goes first', () => {
 });
 
 test('an answer that is larger than all of them may be is not kept, and the others go before it', () => {
-  const recent = new RecentAnswers({ rows: 10, bytes: 5000 });
+  const recent = new RecentAnswers<Answer>({ rows: 10, bytes: 5000 });
   recent.put('a', answer(100));
   recent.put('b', answer(5000));
   expect([recent.get('a'), recent.get('b')]).toEqual([undefined, undefined]);
@@ -24,7 +28,7 @@ test('an answer that is larger than all of them may be is not kept, and the othe
 
 test('no more are kept than may be, and the last ones are, whatever is put again', () => {
   fc.assert(fc.property(fc.array(fc.tuple(fc.integer({ min: 0, max: 9 }), fc.integer({ min: 0, max: 400 })), { maxLength: 60 }), fc.integer({ min: 1, max: 5 }), (puts, rows) => {
-    const recent = new RecentAnswers({ rows, bytes: 1e6 });
+    const recent = new RecentAnswers<Answer>({ rows, bytes: 1e6 });
     for (const [key, length] of puts) recent.put(String(key), answer(length));
     const last = [...new Set(puts.map(([key]) => key).reverse())];
     const kept = last.filter((key) => recent.get(String(key)) !== undefined);

@@ -1,17 +1,18 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import type { AnswerStore, KeptAnswer } from '../../../src/KeptAnswer.js';
 import { RunRecorder } from '../../../src/engine/execution/RunRecorder.js';
 import type { OrderedResult } from '../../../src/engine/rows/ActiveRow.js';
 import { InFlight } from '../../../src/engine/rows/InFlight.js';
 import { SharedAnswers } from '../../../src/engine/rows/SharedAnswers.js';
 import { intake } from '../../../src/engine/rows/intake.js';
-import type { Row, RowInput } from '../../../src/Row.js';
+import type { Row, RowInput, RowResult } from '../../../src/Row.js';
 import { letterTokenizer } from '../../support/wordTokenizer.js';
 
 /** @param sharesAnswers off, so that every row shows what becomes of it */
 async function take(rows: Iterable<unknown>, limit = 100, sharesAnswers = false): Promise<{ accepted: number[][]; rejected: OrderedResult[]; complete: boolean }> {
   const recorder = new RunRecorder({ model: '', policy: {}, loadSeconds: 0, memory: () => ({}) });
-  const answers = new SharedAnswers(recorder, sharesAnswers && { rows: 10, bytes: 10_000 });
+  const answers = new SharedAnswers<'generate', RowResult>('generate', recorder, sharesAnswers && { rows: 10, bytes: 10_000 });
   const rejected: OrderedResult[] = [];
   let complete = false;
   answers.results$.subscribe({ next: (result) => rejected.push(result), complete: () => (complete = true) });
@@ -107,7 +108,7 @@ describe('intake', () => {
     const rows: Row[] = [{ prompt: 'a', samples: 3, seed: 5, temperature: 1 }, { prompt: 'b' }, { prompt: 'c', samples: 4, wantedSamples: [3, 1, 3], seed: 2 ** 32 - 1, temperature: 1 }, { prompt: '', samples: 2 }, { prompt: 'd', samples: 1 }];
     const seen: unknown[] = [];
     const recorder = new RunRecorder({ model: '', policy: {}, loadSeconds: 0, memory: () => ({}) });
-    const answers = new SharedAnswers(recorder, { rows: 10, bytes: 10_000 });
+    const answers = new SharedAnswers<'generate', RowResult>('generate', recorder, { rows: 10, bytes: 10_000 });
     answers.results$.subscribe(({ sequence, result: { id, sample, error } }) => seen.push([sequence, id, sample, error?.code]));
     const setup = { options: { maxNewTokens: 1 }, tokenizer: letterTokenizer(), limits: { contextTokens: 20, vocabularySize: 27 }, cacheTokens: 12, inFlight: new InFlight({ rows: 100 }), recorder, answers, resultIdentity: 'engine', answerFormat: () => Promise.reject(new Error('no row asks for one')) };
     for await (const row of intake(rows, setup)) {
@@ -139,6 +140,29 @@ describe('intake', () => {
   test('a row that is equal to one under way waits for its answer, and is not computed', async () => {
     const { accepted, rejected, complete } = await take([{ prompt: 'a' }, { prompt: 'b' }, { prompt: 'a', id: 'again' }, { prompt: 'a', seed: 4 }, { prompt: 'a', temperature: 1 }], 100, true);
     expect([accepted, rejected, complete]).toEqual([[[0], [1], [0]], [], false]);
+  });
+
+  test('rows with another\'s answer, computed or kept, have it under their own names, with what they carry', async () => {
+    const recorder = new RunRecorder({ model: '', policy: {}, loadSeconds: 0, memory: () => ({}) });
+    const kept: KeptAnswer = { text: 'x', tokens: [23, 24], finishReason: 'length' };
+    let asked = 0;
+    // What is equal to a row that is under way is not looked up.
+    const store: AnswerStore = { get: () => (asked++ === 0 ? undefined : kept), put: () => undefined };
+    const answers = new SharedAnswers<'generate', RowResult>('generate', recorder, { rows: 10, bytes: 10_000 }, store);
+    const seen: OrderedResult[] = [];
+    answers.results$.subscribe((result) => seen.push(result));
+    const setup = { options: { maxNewTokens: 1, logprobs: 1 }, tokenizer: letterTokenizer(), limits: { contextTokens: 20, vocabularySize: 27 }, cacheTokens: 12, inFlight: new InFlight({ rows: 100 }), recorder, answers, resultIdentity: 'engine', answerFormat: () => Promise.reject(new Error('no row asks for one')) };
+    const rows: Row[] = [{ prompt: 'ab', id: 'first', carry: { own: 1 } }, { prompt: 'ab', id: 'waits', index: 7, samples: 1, carry: { own: 2 } }, { prompt: 'c', id: 'kept', carry: { own: 3 } }];
+    const active = [];
+    for await (const row of intake(rows, setup)) active.push(row);
+    expect(active).toHaveLength(1);
+    const first = active[0]?.accept({ sampled: new Map([[1, { token: 3, logprob: -0.5, top: [{ token: 4, logprob: -2 }] }]]), scored: new Map() }, 1)?.result;
+    const answer = { text: 'd', tokens: [3], finishReason: 'length', usage: { promptTokens: 2, completionTokens: 1 }, logprobs: [{ token: 3, logprob: -0.5, top: [{ token: 4, logprob: -2 }] }] };
+    expect(first).toEqual({ id: 'first', index: 0, ...answer, row: { own: 1 } });
+    expect(seen).toEqual([
+      { sequence: 2, result: { id: 'kept', index: 2, ...kept, usage: { promptTokens: 1, completionTokens: 2 }, row: { own: 3 } } },
+      { sequence: 1, result: { id: 'waits', index: 7, sample: 0, ...answer, row: { own: 2 } } },
+    ]);
   });
 
   test('waits at the limit of rows in flight', async () => {

@@ -1,7 +1,7 @@
-import { expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { PreparedRow } from '../../../src/engine/rows/prepareRow.js';
-import { rowKey } from '../../../src/engine/rows/rowKey.js';
+import { answerKey, rowKey } from '../../../src/engine/rows/rowKey.js';
 
 const row: PreparedRow = { tokens: [1, 2, 3], maxNewTokens: 5, temperature: 0.5, topP: 0.9, topK: 7, minP: 0.1, repetitionPenalty: 1.1, seed: 3, stop: ['x'], samples: undefined };
 const rules = { ignoreEos: false, logprobs: undefined };
@@ -32,4 +32,26 @@ test('no boundary between its parts can be shifted', () => {
       expect(rowKey({ ...row, stop: stopA, tokens: tokensA }, rules) === rowKey({ ...row, stop: stopB, tokens: tokensB }, rules)).toBe(same);
     }),
   );
+});
+
+describe('of a row that generates nothing', () => {
+  test('task, parameters in their order, prompt and engine change the key', () => {
+    const keys = [
+      answerKey('classify', [['a', 'b'], [[1], [2]], null], [5, 6]), answerKey('classify', [['b', 'a'], [[2], [1]], null], [5, 6]), answerKey('classify', [['a', 'b'], [[1], [2]], [0, -1]], [5, 6]),
+      answerKey('score', [['a', 'b'], [[1], [2]], null], [5, 6]), answerKey('embed', [['a', 'b'], [[1], [2]], null], [5, 6]),
+      answerKey('classify', [['a', 'b'], [[1], [2]], null], [6, 5]), answerKey('classify', [['a', 'b'], [[1], [2]], null], [5]), answerKey('classify', [['a', 'b'], [[1], [2]], null], [5, 6], 'another engine'),
+    ];
+    expect(new Set(keys).size).toBe(keys.length);
+    expect(answerKey('classify', [['a', 'b'], [[1], [2]], null], [5, 6])).toBe(keys[0]);
+  });
+
+  test('no boundary between its parts can be shifted, and no two numbers are one', () => {
+    const parameters = fc.array(fc.oneof(fc.string(), fc.double({ noNaN: true, noDefaultInfinity: true }).map((value) => value + 0), fc.array(fc.nat())));
+    fc.assert(
+      fc.property(parameters, parameters, fc.array(fc.nat()), fc.array(fc.nat()), (parametersA, parametersB, tokensA, tokensB) => {
+        const same = JSON.stringify([parametersA, tokensA]) === JSON.stringify([parametersB, tokensB]);
+        expect(answerKey('score', parametersA, tokensA) === answerKey('score', parametersB, tokensB)).toBe(same);
+      }),
+    );
+  });
 });

@@ -1,0 +1,68 @@
+export interface TokenLogprob {
+  readonly token: number;
+  /** Natural logarithm, under the model's own distribution: before penalties, temperature and truncation. */
+  readonly logprob: number;
+}
+
+/** What `generate` answers. */
+export interface GeneratedAnswer {
+  /** Without the end token and without the stop string. */
+  readonly text: string;
+  /** What the model reasoned before its answer, where it did and it was asked for separately: then `text` is the answer alone. */
+  readonly reasoning?: string;
+  readonly tokens: readonly number[];
+  readonly finishReason: 'stop' | 'length';
+  /** One entry a token of `tokens`, if asked for. */
+  readonly logprobs?: readonly (TokenLogprob & { readonly top: readonly TokenLogprob[] })[];
+}
+
+/** What `classify` answers. */
+export interface ClassifiedAnswer {
+  /** The most likely one; of equal ones the first. */
+  readonly label: string;
+  readonly probability: number;
+  /** Of each label, in their order: exp of the sum of its tokens' log-probabilities behind the prompt, normalised over the labels. */
+  readonly probabilities: Readonly<Record<string, number>>;
+}
+
+export interface CompletionScore {
+  /** Sum of its tokens' log-probabilities, natural, each behind the prompt and the tokens before it. */
+  readonly logprob: number;
+  /** How many tokens it has. */
+  readonly tokens: number;
+  readonly tokenLogprobs?: readonly TokenLogprob[];
+}
+
+/** What `score` answers. */
+export interface ScoredAnswer {
+  /** In the order of the completions. */
+  readonly scores: readonly CompletionScore[];
+}
+
+/** What `embed` answers. */
+export interface EmbeddedAnswer {
+  /** Numbers of 9 digits, which are those of float32; or float32, little-endian, in base64. */
+  readonly embedding: readonly number[] | string;
+}
+
+/** By task, what is kept of a row's result: what the model answered, and nothing of the row itself. Errors are not kept: they may have other reasons than the row. */
+export interface KeptAnswers {
+  readonly generate: GeneratedAnswer;
+  readonly classify: ClassifiedAnswer;
+  readonly score: ScoredAnswer;
+  readonly embed: EmbeddedAnswer;
+}
+
+/** An answer of any task. */
+export type KeptAnswer = KeptAnswers[keyof KeptAnswers];
+
+/**
+ * Answers by what determines them: a SHA-256, 64 hexadecimal digits, of the engine's `resultIdentity`, the prompt's tokens, the task and all of its parameters. Answers of all tasks may lie in one
+ * store. `ReuseFile` is one.
+ */
+export interface AnswerStore {
+  /** What it throws or rejects with ends the run. */
+  get(key: string): Promise<KeptAnswer | undefined> | KeptAnswer | undefined;
+  /** Called with every row that has been computed, before its result is delivered. What it throws or rejects with ends the run, which does not end before it. */
+  put(key: string, answer: KeptAnswer): void | Promise<void>;
+}
