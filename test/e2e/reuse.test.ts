@@ -2,7 +2,9 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { Engine, ReuseFile, UsageError, type AnswerKind, type AnswerStore, type Answers, type KeptAnswer, type Row, type RowInput, type RunStats } from '../../src/index.js';
+import {
+  Engine, ReuseFile, UsageError, type AnswerKind, type AnswerStore, type Answers, type KeptAnswer, type Row, type RowInput, type RunStats,
+} from '../../src/index.js';
 import { temporaryFolder } from '../jobs/support/files.js';
 import { tinyChatModel } from '../support/tinyChatModel.js';
 
@@ -40,7 +42,7 @@ async function run(kind: AnswerKind, rows: readonly RowInput[], options: Options
   return { results, stats };
 }
 
-/** A store in memory, as bytes: what is kept of an answer is what a file would keep. */
+/** Opens a file of answers, and closes it: what is found in it next time has been bytes. */
 async function keeping<T>(name: string, use: (store: ReuseFile) => Promise<T>): Promise<T> {
   const store = await ReuseFile.open(path(name), { onWarning: (words) => { throw new Error(words); } });
   try {
@@ -108,7 +110,8 @@ describe.each(TASKS)('%s', (kind, options, others) => {
   });
 
   test.each([...others, ...PROMPTS])('%s: nothing of another answer', async (name, change) => {
-    const [file, other] = [`${kind}-${name.replaceAll(' ', '-')}`, { ...options, ...change }];
+    // One file for all of them: what one has kept is none of the later ones'.
+    const [file, other] = [`${kind}-options`, { ...options, ...change }];
     await keeping(file, (reuse) => run(kind, ROWS, { ...options, reuse }));
     const unlike = name === 'control text as data' ? ROWS.slice(2, 3) : ROWS;
     const changed = await keeping(file, (reuse) => run(kind, unlike, { ...other, reuse }));
@@ -206,7 +209,9 @@ const drawnRows = fc.array(
 const optionsOf: { readonly [Kind in AnswerKind]: fc.Arbitrary<Options> } = {
   classify: fc.record({ labels: fc.constantFrom(['a', 'b'], ['ab', 'b', 'c']), labelEnd: fc.boolean() }, { noNullPrototype: true }),
   score: fc.record({ completions: fc.constantFrom([[4]], [[1, 2], [1, 2, 3], [5]]), tokenLogprobs: fc.boolean() }, { noNullPrototype: true }),
-  embed: fc.record({ pooling: fc.constantFrom('last', 'mean', 'cls'), normalize: fc.boolean(), encoding: fc.constantFrom('float', 'base64'), dimensions: fc.constantFrom(1, 64) }, { noNullPrototype: true }),
+  embed: fc.record({
+    pooling: fc.constantFrom('last', 'mean', 'cls'), normalize: fc.boolean(), encoding: fc.constantFrom('float', 'base64'), dimensions: fc.constantFrom(1, 64),
+  }, { noNullPrototype: true }),
 };
 const asked: Readonly<Record<AnswerKind, 'labels' | 'completions' | undefined>> = { classify: 'labels', score: 'completions', embed: undefined };
 

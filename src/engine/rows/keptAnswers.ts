@@ -1,4 +1,5 @@
 import { found } from '../../arguments/found.js';
+import { isObject } from '../../arguments/isObject.js';
 import { membersOf } from '../../arguments/membersOf.js';
 import { UsageError } from '../../errors/UsageError.js';
 import type { KeptAnswers } from '../../KeptAnswer.js';
@@ -15,13 +16,16 @@ const FORMS: { readonly [Task in keyof KeptAnswers]: Form<KeptAnswers[Task]> } =
     of: ({ text, reasoning, tokens, finishReason, logprobs }) => {
       const texts = typeof text === 'string' && (reasoning === undefined || typeof reasoning === 'string');
       if (!texts || !Array.isArray(tokens) || (finishReason !== 'stop' && finishReason !== 'length')) return undefined;
-      return { text, ...(reasoning !== undefined && { reasoning }), tokens: tokens as number[], finishReason, ...(Array.isArray(logprobs) && { logprobs: logprobs as KeptAnswers['generate']['logprobs'] & object }) };
+      const answer = { text, ...(reasoning !== undefined && { reasoning }), tokens: tokens as number[], finishReason } as const;
+      return Array.isArray(logprobs) ? { ...answer, logprobs: logprobs as KeptAnswers['generate']['logprobs'] & object } : answer;
     },
   },
   classify: {
     words: 'a label, its probability and probabilities',
-    of: ({ label, probability, probabilities }) =>
-      (typeof label === 'string' && typeof probability === 'number' && typeof probabilities === 'object' && probabilities ? { label, probability, probabilities: probabilities as Record<string, number> } : undefined),
+    of: ({ label, probability, probabilities }) => {
+      if (typeof label !== 'string' || typeof probability !== 'number' || !isObject(probabilities)) return undefined;
+      return { label, probability, probabilities: probabilities as KeptAnswers['classify']['probabilities'] };
+    },
   },
   score: { words: 'scores', of: ({ scores }) => (Array.isArray(scores) ? { scores: scores as KeptAnswers['score']['scores'] } : undefined) },
   embed: { words: 'an embedding', of: ({ embedding }) => (Array.isArray(embedding) || typeof embedding === 'string' ? { embedding: embedding as KeptAnswers['embed']['embedding'] } : undefined) },
