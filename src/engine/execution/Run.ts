@@ -43,6 +43,9 @@ interface LiveRow<Result> extends HeldRow {
   known: KnownStretch | undefined;
 }
 
+/** The share of rows with forced tokens from which on sweeps wait for the heads of those before: it costs a moment in which nothing is computed, and saves every other sweep. */
+const WORTH_WAITING = 0.25;
+
 /**
  * One pass of rows through a device: admits rows as memory allows, asks the schedule for squares, lets as many of them into the stages as the
  * window has credits, and turns what the head finds into results. It owns everything that the rows hold, and gives all of it back.
@@ -65,6 +68,10 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
   private readonly returning = new Map<string, readonly RowRange[]>();
   /** Rows of which tokens are known that have not been issued. */
   private readonly forced = new Set<RowId>();
+  /** Of the rows that were sampled lately, those with tokens that their formats force. */
+  private forcing = 0;
+  /** Batches whose last square is under way. */
+  private heads = 0;
 
   constructor(private readonly setup: RunSetup<Result>) {
     const { grid, schedule } = setup;
@@ -87,6 +94,7 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
   /** Called for every square that has passed all stages: returns its credit, and the results of rows that ended with it. */
   retire(square: IssuedSquare): Result[] {
     const left = this.leaveWindow(square);
+    if (square.layer === this.lastLayer) this.heads--;
     if (!this.boundary && square.layer === this.lastLayer) this.through(square.rows);
     return this.advance(square.rows, left, square.events.head);
   }
@@ -142,6 +150,7 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
 
   protected override entering(square: Square): void {
     super.entering(square);
+    if (square.layer === this.lastLayer) this.heads++;
     if (!this.boundary) return;
     if (square.layer === this.firstLayer) this.boundary.tokens.expect(square.rows);
     // A schedule may leave a batch whose rows have ended where it is: only what leaves the layers here comes back.
@@ -166,6 +175,8 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
       const square = this.squares?.next();
       if (square && square.done !== true) return square.value;
       this.squares = undefined;
+      // A sweep that is planned before the last one's heads have been heard advances rows by a token, and samples nothing of those of which more are known by then.
+      if (this.forcing >= WORTH_WAITING && this.heads > 0) return undefined;
       this.forgetEnded();
       this.pages.advance();
       const admitted = this.admit();
@@ -229,6 +240,7 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
   /** Gives a batch's rows what the head has found for them, and their memory back where they are through. */
   private advance(rows: readonly RowRange[], left: boolean, head: HeadOutput | undefined): Result[] {
     const results: Result[] = [];
+    if (head && head.sampled.size > 0) this.forcing = (this.forcing + [...head.sampled.values()].filter(({ forced }) => forced).length / head.sampled.size) / 2;
     for (const { row, firstPosition, tokens } of left || head ? rows : []) {
       const live = this.live.get(row);
       if (!live) continue;

@@ -63,11 +63,12 @@ describe('RunRecorder', () => {
     const events: TraceEvent[] = [];
     const recorder = new RunRecorder({ model: 'm', policy: {}, loadSeconds: 0, memory: () => ({}), onTrace: (event) => events.push(event) });
     const rows = [
-      { row: 0, promptTokens: 33, newTokens: 0, prefix: true, shared: [] },
-      { row: 1, promptTokens: 40, newTokens: 7, prefix: false, shared: [{ row: 0, end: 32 }] },
-      { row: 2, promptTokens: 4, newTokens: 0, prefix: false, shared: [] },
+      { row: 0, promptTokens: 33, newTokens: 0, prefix: true, shared: [], known: [] },
+      { row: 1, promptTokens: 40, newTokens: 7, prefix: false, shared: [{ row: 0, end: 32 }], known: [{ behind: 39, end: 43 }, { behind: 42, end: 46 }] },
+      { row: 2, promptTokens: 4, newTokens: 0, prefix: false, shared: [], known: [] },
     ];
     for (const row of rows) recorder.admitted(row, 1);
+    for (const { row, known } of rows) for (const stretch of known) recorder.known(row, stretch);
     expect(rowsOfTrace(JSON.parse(JSON.stringify(events)) as TraceEvent[])).toEqual(rows);
   });
 
