@@ -30,10 +30,10 @@ export function shortestFirst<Inner>(inner: Schedule<Inner>, lookAhead: number):
     name: `shortest first, ${inner.name}`,
     start: (grid) => ({ inner: inner.start(grid), waiting: [] }),
     free: (state, ended) => inner.free(state.inner, ended) + lookAhead - state.waiting.length,
-    next: (state, { admitted, ended }) => {
+    next: (state, { admitted, ended, ...observed }) => {
       const queue = [...state.waiting.filter(({ row }) => !ended.has(row)), ...admitted].sort((a, b) => length(a) - length(b));
       const starting = queue.slice(0, inner.free(state.inner, ended));
-      const { state: after, squares } = inner.next(state.inner, { admitted: starting, ended });
+      const { state: after, squares } = inner.next(state.inner, { ...observed, admitted: starting, ended });
       return { state: { inner: after, waiting: queue.slice(starting.length) }, squares };
     },
   };
