@@ -390,6 +390,26 @@ TEST_F(GrammarRules, WhatIsForcedIsTheLongestTokenAgainAndAgain) {
   }
 }
 
+TEST_F(GrammarRules, WhereATokenIsOneOfSeveralTextsNothingIsForced) {
+  const auto behindX = [](const std::string& regex) {
+    GrammarRow row(std::make_shared<const Grammar>(completeVocabulary(false), GrammarKind::Regex, regex));
+    std::vector<float> logits(manyWords().size(), 1.0f);
+    row.mask(logits.data(), logits.size());
+    row.append(9 + 'x', 9);
+    EXPECT_TRUE(row.forced().empty());
+    std::fill(logits.begin(), logits.end(), 1.0f);
+    row.mask(logits.data(), logits.size());
+    std::set<std::string> list;
+    for (size_t i = 0; i < logits.size(); i++)
+      if (logits[i] == 1.0f) list.insert(i == kEnd ? "end" : manyWords()[i]);
+    return list;
+  };
+  // Each token of the mask begins "name", but it need not come to that.
+  EXPECT_EQ(behindX("x(name|nab)y"), (Set{"n", "na", "name"}));
+  EXPECT_EQ(behindX("x(na|name)y"), (Set{"n", "na", "name"}));
+  EXPECT_EQ(behindX("x(name)?"), (Set{"n", "na", "name", "end"}));
+}
+
 // A row's tokens, all of a pass in one range; one by one where it wants log-probabilities.
 std::vector<int32_t> forcedAnswer(TinyRuntime& tiny, uint32_t vocabularySize, const std::shared_ptr<const Grammar>& grammar, uint32_t seed, bool sampled, size_t& passes) {
   RowOptions options = rowOptions(randomTokens(3, vocabularySize, seed), 64);

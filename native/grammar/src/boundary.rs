@@ -150,7 +150,7 @@ pub unsafe extern "C" fn spillway_grammar_free(grammar: *mut Grammar) {
 /// As `grammar.h` has it.
 #[no_mangle]
 pub unsafe extern "C" fn spillway_matcher(grammar: &Grammar, message: &SpillwayMessage) -> *mut RowMatcher {
-    boxed(guarded(message, || Ok(RowMatcher::new(grammar.vocabulary.clone(), grammar.matcher()?))))
+    boxed(guarded(message, || Ok(RowMatcher::new(grammar.vocabulary.clone(), grammar.matcher()?, grammar.forces))))
 }
 
 /// # Safety
@@ -175,11 +175,7 @@ pub unsafe extern "C" fn spillway_matcher_consume(matcher: &mut RowMatcher, toke
     forced.count = 0;
     let place = guarded(message, || {
         let place = matcher.consume(token)?;
-        if room.is_empty() {
-            return Ok(place);
-        }
-        // What goes wrong behind the token is found again by the next mask: the answer up to here stands.
-        let Ok((count, behind)) = matcher.consume_forced(room) else { return Ok(place) };
+        let (count, behind) = matcher.consume_forced(room, place);
         forced.count = count;
         Ok(behind)
     });

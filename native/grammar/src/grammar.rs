@@ -41,6 +41,8 @@ pub enum Kind {
 pub struct Grammar {
     pub vocabulary: Arc<Vocabulary>,
     fresh: Mutex<Matcher>,
+    /// Whether rows can look for text that must follow.
+    pub forces: bool,
 }
 
 impl Grammar {
@@ -49,8 +51,8 @@ impl Grammar {
             let compiling = thread::Builder::new().stack_size(COMPILE_STACK_BYTES).spawn_scoped(scope, || {
                 llguidance::panic_utils::catch_unwind(std::panic::AssertUnwindSafe(|| compile(&vocabulary, kind, text)))
             })?;
-            let matcher = compiling.join().map_err(|_| anyhow::anyhow!("the thread that compiled it has panicked"))??;
-            Ok(Grammar { vocabulary: vocabulary.clone(), fresh: Mutex::new(matcher) })
+            let (matcher, forces) = compiling.join().map_err(|_| anyhow::anyhow!("the thread that compiled it has panicked"))??;
+            Ok(Grammar { vocabulary: vocabulary.clone(), fresh: Mutex::new(matcher), forces })
         })
     }
 
@@ -59,7 +61,8 @@ impl Grammar {
     }
 }
 
-fn compile(vocabulary: &Arc<Vocabulary>, kind: Kind, text: &str) -> Result<Matcher> {
+/// @returns the matcher before its first token, and whether it can be looked ahead in
+fn compile(vocabulary: &Arc<Vocabulary>, kind: Kind, text: &str) -> Result<(Matcher, bool)> {
     let grammar = match kind {
         Kind::JsonSchema => GrammarWithLexer::from_json_schema(schema(text)?),
         Kind::Regex => {
@@ -77,9 +80,10 @@ fn compile(vocabulary: &Arc<Vocabulary>, kind: Kind, text: &str) -> Result<Match
     let parser = factory.create_parser_from_init_ext(init, Logger::new(0, 0), Default::default(), limits())?;
     let fresh = Matcher::new(Ok(parser));
     // What no answer fulfils is found now, where the tokenizer has no token to begin with; what is found here is known to all rows.
-    let mut first = RowMatcher::new(vocabulary.clone(), fresh);
+    let mut first = RowMatcher::new(vocabulary.clone(), fresh, false);
     first.mask().context("no answer of the model's tokens begins so")?;
-    Ok(first.into_matcher())
+    let forces = first.can_go_back();
+    Ok((first.into_matcher(), forces))
 }
 
 /// A schema whose values are written as JSON.stringify does: no spaces, properties in the schema's order.
