@@ -57,9 +57,12 @@ impl RowMatcher {
 
     /// Whether the grammar can be looked ahead in: some have terminals whose tokens are counted.
     pub fn can_go_back(&mut self) -> bool {
+        if self.vocabulary.bytes.is_none() {
+            return false;
+        }
         let Some(token) = self.mask().ok().and_then(|mask| tokens_of(mask).next()) else { return false };
         let mut trial = self.matcher.deep_clone();
-        self.vocabulary.bytes.is_some() && trial.consume_token(self.id_of(token).unwrap_or(token)).and_then(|()| trial.rollback(1)).is_ok()
+        trial.consume_token(self.id_of(token).unwrap_or(token)).and_then(|()| trial.rollback(1)).is_ok()
     }
 
     pub fn into_matcher(self) -> Matcher {

@@ -70,8 +70,6 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
   private readonly forced = new Set<RowId>();
   /** Of the rows that were sampled lately, those with tokens that their formats force. */
   private forcing = 0;
-  /** Batches whose last square is under way. */
-  private heads = 0;
 
   constructor(private readonly setup: RunSetup<Result>) {
     const { grid, schedule } = setup;
@@ -94,7 +92,6 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
   /** Called for every square that has passed all stages: returns its credit, and the results of rows that ended with it. */
   retire(square: IssuedSquare): Result[] {
     const left = this.leaveWindow(square);
-    if (square.layer === this.lastLayer) this.heads--;
     if (!this.boundary && square.layer === this.lastLayer) this.through(square.rows);
     return this.advance(square.rows, left, square.events.head);
   }
@@ -150,7 +147,6 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
 
   protected override entering(square: Square): void {
     super.entering(square);
-    if (square.layer === this.lastLayer) this.heads++;
     if (!this.boundary) return;
     if (square.layer === this.firstLayer) this.boundary.tokens.expect(square.rows);
     // A schedule may leave a batch whose rows have ended where it is: only what leaves the layers here comes back.
@@ -176,7 +172,7 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
       if (square && square.done !== true) return square.value;
       this.squares = undefined;
       // A sweep that is planned before the last one's heads have been heard advances rows by a token, and samples nothing of those of which more are known by then.
-      if (this.forcing >= WORTH_WAITING && this.heads > 0) return undefined;
+      if (this.forcing >= WORTH_WAITING && !this.idle) return undefined;
       this.forgetEnded();
       this.pages.advance();
       const admitted = this.admit();
@@ -240,7 +236,7 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
   /** Gives a batch's rows what the head has found for them, and their memory back where they are through. */
   private advance(rows: readonly RowRange[], left: boolean, head: HeadOutput | undefined): Result[] {
     const results: Result[] = [];
-    if (head && head.sampled.size > 0) this.forcing = (this.forcing + [...head.sampled.values()].filter(({ forced }) => forced).length / head.sampled.size) / 2;
+    let withForced = 0;
     for (const { row, firstPosition, tokens } of left || head ? rows : []) {
       const live = this.live.get(row);
       if (!live) continue;
@@ -248,7 +244,10 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
       if (left && !live.row && this.checker.missing(row) === 0) this.forget(row, live);
       if (head && live.row && !live.ended) {
         const forced = head.sampled.get(row)?.forced ?? [];
-        if (forced.length > 0) this.knows(row, live, { behind: firstPosition + tokens - 1, end: firstPosition + tokens + 1 + forced.length });
+        if (forced.length > 0) {
+          withForced++;
+          this.knows(row, live, { behind: firstPosition + tokens - 1, end: firstPosition + tokens + 1 + forced.length });
+        }
         const end = live.row.accept(head, row, live.begin?.firstPosition ?? 0);
         if (end !== undefined) {
           if (end instanceof Continuation) this.goOn(end.rows);
@@ -260,6 +259,7 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
       }
       this.releaseIfUnused(row, live);
     }
+    if (head && head.sampled.size > 0) this.forcing = (this.forcing + withForced / head.sampled.size) / 2;
     this.askPump();
     return results;
   }

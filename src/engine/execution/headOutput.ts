@@ -23,12 +23,12 @@ export function headOutput(result: NativeHeadResult, rowOf: (handle: number) => 
     const nth = embedded.get(i);
     const notFinite = token < -1 ? { layer: firstLayer - 2 - token } : {};
     const place = GRAMMAR_PLACES[result.places[i] ?? -1];
-    const forced = result.forcedTokens.subarray(nextForced, (nextForced += result.forcedCounts[i] ?? 0));
+    const forced = result.forcedCounts[i] ?? 0;
     sampled.set(rowOf(handle), {
       token: Math.max(token, 0), logprob: result.logprobs[i] ?? NaN, top,
       ...(token < 0 && { notFinite }),
       ...(place !== undefined && { place, ...(place === 'failed' && { failure: result.failures[nextFailure++] ?? '' }) }),
-      ...(forced.length > 0 && { forced: Array.from(forced) }),
+      ...(forced > 0 && { forced: Array.from(result.forcedTokens.subarray(nextForced, (nextForced += forced))) }),
       ...(nth !== undefined && { embedding: result.embeddings.slice(nth * width, (nth + 1) * width) }),
     });
   });
