@@ -97,6 +97,8 @@ export interface RowSettings extends SamplingOptions, TemplateInput {
   readonly labels?: readonly string[];
   /** What `score` scores, instead of the run's `completions`. */
   readonly completions?: readonly (string | readonly number[])[];
+  /** How many dimensions `embed` keeps, instead of the run's. */
+  readonly dimensions?: number;
   /** Which of its samples are wanted, where not all are (a resumed job). Default: all. */
   readonly wantedSamples?: readonly number[];
   /** What its answer is held to. Default: what the run says. */

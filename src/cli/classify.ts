@@ -35,6 +35,7 @@ export function addClassify(program: Command, context: CommandContext): void {
   command.action(async (flags: ClassifyFlags) => {
     const options = await classifyOptions(flags, context.signal);
     await runRowJob(flags, new Set(command.options.map(({ long }) => long ?? '')), context, {
+      name: 'classify',
       expected: { maxNewTokens: 1 },
       task: ({ reasoning: _none, ...common }) => ({ classify: { ...options, ...common } }),
       answer: (engine, composition) => ({ classify: (rows, rowsOptions) => engine.classify(rows, { ...rowsOptions, ...composition }) }),

@@ -28,6 +28,7 @@ export function addEmbed(program: Command, context: CommandContext): void {
     const { pooling, dimensions, encoding } = flags;
     const options = { pooling, encoding, normalize: isOn(flags.normalize), ...(dimensions !== undefined && { dimensions }) };
     return runRowJob(flags, new Set(command.options.map(({ long }) => long ?? '')), context, {
+      name: 'embed',
       expected: { maxNewTokens: 1 },
       task: ({ reasoning: _none, ...common }) => ({ embed: { ...options, ...common } }),
       answer: (engine, composition) => ({ embed: (rows, rowsOptions) => engine.embed(rows, { ...rowsOptions, ...composition }) }),

@@ -28,6 +28,7 @@ export function addGenerate(program: Command, context: CommandContext): void {
   command.action((flags: GenerateFlags) => {
     const options = rowOptions(flags);
     return runRowJob(flags, new Set(command.options.map(({ long }) => long ?? '')), context, {
+      name: 'generate',
       expected: options,
       samples: flags.samples,
       files: formatFiles(flags),

@@ -9,7 +9,7 @@ export type {
 export {
   answerProperties, bytesOf, checkColumns, checkDelimiter, checkDistinctFiles, checkJobFiles, checkMaxErrors, checkNamesOfColumns, checkResultColumns, describeFileError, errorFiles, fileErrorCode, fileFailure, FORMAT_NAMES, isBlank, Job, jobFormats, openLines, outputFiles, parseRow, readRows, readSql, specialKind, StreamWriter, writeFileAtomic,
 } from '../jobs/index.js';
-export type { FormatChoice, JobFormats, JobOptions, JobSummary, MaxErrors, NamedFile, ReadRowsOptions } from '../jobs/index.js';
+export type { FormatChoice, JobFormats, JobOptions, JobSummary, JobTaskName, MaxErrors, NamedFile, ReadRowsOptions } from '../jobs/index.js';
 export { commonTokens } from '../rows/commonTokens.js';
 export { prepareRow } from '../engine/rows/prepareRow.js';
 export { REASONING, type PromptOptions, type Reasoning, type RowInput, type RowResult } from '../Row.js';

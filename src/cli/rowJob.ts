@@ -11,7 +11,7 @@ import { expectedRows } from './expectedRows.js';
 import { describeEnginePlan, describeRest, describeRun, rowProgress } from './generateReport.js';
 import {
   checkedOptions, checkJobFiles, Engine, foreseenIdentity, identifyModel, InterruptedError, isModelName, Job, readModel, readRows, readSql, ReuseFile, serialPipeline,
-  type EngineOptions, type GenerateOptions, type JobFormats, type JobOptions, type JobSummary, type PromptOptions, type RowGenerator, type RowLookAhead, type RunOptions, type RunStats, type Tokenizer,
+  type EngineOptions, type GenerateOptions, type JobFormats, type JobOptions, type JobTaskName, type JobSummary, type PromptOptions, type RowGenerator, type RowLookAhead, type RunOptions, type RunStats, type Tokenizer,
 } from './library.js';
 import { pulledModel, showIdentifying, showOpening, showProfiling } from './openModel.js';
 import { ProgressMeter } from './ProgressMeter.js';
@@ -23,6 +23,7 @@ import { TraceFile } from './TraceFile.js';
 
 /** What a command does with rows. */
 export interface RowTask {
+  readonly name: JobTaskName;
   /** What rows are planned for: how long prompts and answers are. */
   readonly expected: GenerateOptions;
   /** Results a row. */
@@ -88,7 +89,7 @@ export async function runRowJob(flags: RowJobFlags, flagNames: ReadonlySet<strin
     const openEngine = (rows: number | undefined): Promise<Engine> => Engine.open({
       ...settings,
       expectedRows: async (tokenizer: Tokenizer) => {
-        const expected = await expectedRows(inputs, readOptions(flags, prompts), { ...asked.expected, ...options }, tokenizer, rows);
+        const expected = await expectedRows(inputs, readOptions(flags, prompts, asked.name), { ...asked.expected, ...options }, tokenizer, rows);
         return expected && flags.sharePrefixes === 'off' ? { ...expected, sharedPrefixTokens: 0 } : expected;
       },
       signal: context.signal,
@@ -101,7 +102,7 @@ export async function runRowJob(flags: RowJobFlags, flagNames: ReadonlySet<strin
       ...showOpening(meter, context),
     });
     const { hash } = await identifyModel(modelFiles, { signal: context.signal, onProgress: showIdentifying(meter) });
-    job = await Job.open({ ...jobOptions(flags, formats, prompts), modelFiles, resultIdentity: foreseenIdentity(settings, hash), ...asked.task(options) });
+    job = await Job.open({ ...jobOptions(flags, formats, options, asked.name), modelFiles, resultIdentity: foreseenIdentity(settings, hash), ...asked.task(options) });
     const results = resultsOf(job, asked);
     engine = await openEngine(results === undefined ? undefined : results - job.keptRows);
     if (flags.trace !== undefined) trace = new TraceFile(flags.trace, flags.resume);
@@ -185,10 +186,10 @@ function hasErrors({ failed, keptFailed }: JobSummary): boolean {
   return failed + keptFailed > 0;
 }
 
-function jobOptions(flags: RowJobFlags, formats: JobFormats, prompts: GenerateOptions): JobOptions {
+function jobOptions(flags: RowJobFlags, formats: JobFormats, prompts: GenerateOptions, task: JobTaskName): JobOptions {
   const { output, carryFields, resume, retryErrors, overwrite } = flags;
   return {
-    input: inputOf(flags, formats, prompts),
+    input: inputOf(flags, formats, prompts, task),
     ...(queryOf(flags.input) === undefined ? {} : { identity: { input: flags.input, database: flags.database ?? null } }),
     output: output === '-' ? process.stdout : output,
     ...tableOptions(flags),
@@ -199,14 +200,14 @@ function jobOptions(flags: RowJobFlags, formats: JobFormats, prompts: GenerateOp
   };
 }
 
-function inputOf({ input, database, carryFields, ...flags }: RowJobFlags, { input: read, inputs, output }: JobFormats, prompts: GenerateOptions): JobOptions['input'] {
+function inputOf({ input, database, carryFields, ...flags }: RowJobFlags, { input: read, inputs, output }: JobFormats, prompts: GenerateOptions, task: JobTaskName): JobOptions['input'] {
   const query = queryOf(input);
   if (query !== undefined) {
-    const { columns, templated = false } = readOptions({ input, ...flags }, prompts);
-    return readSql(query, { ...(database !== undefined && { database }), ...(columns && { columns }), templated, carryFields: carryFields || output.format.carries === true });
+    const { columns, templated = false } = readOptions({ input, ...flags }, prompts, task);
+    return readSql(query, { ...(database !== undefined && { database }), ...(columns && { columns }), templated, carryFields: carryFields || output.format.carries === true, ...(prompts.signal && { signal: prompts.signal }) });
   }
   if (input !== '-') return inputs.map((file) => file.path);
   // What an answer to a request says of it.
   const carried = read.format.carries === 'exact' && output.format === read.format;
-  return readRows(process.stdin, { ...readOptions({ input, ...flags }, prompts), carryFields: carryFields || carried, name: 'standard input' });
+  return readRows(process.stdin, { ...readOptions({ input, ...flags }, prompts, task), carryFields: carryFields || carried, name: 'standard input' });
 }

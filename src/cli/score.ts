@@ -21,6 +21,7 @@ export function addScore(program: Command, context: CommandContext): void {
   command.action((flags: ScoreFlags) => {
     const options = { completionEnd: isOn(flags.completionEnd), tokenLogprobs: isOn(flags.tokenLogprobs) };
     return runRowJob(flags, new Set(command.options.map(({ long }) => long ?? '')), context, {
+      name: 'score',
       expected: { maxNewTokens: 1 },
       task: ({ reasoning: _none, ...common }) => ({ score: { ...options, ...common } }),
       answer: (engine, composition) => ({ score: (rows, rowsOptions) => engine.score(rows, { ...rowsOptions, ...composition }) }),

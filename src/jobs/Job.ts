@@ -6,7 +6,6 @@ import { UsageError } from '../errors/UsageError.js';
 import type { AnyResult } from '../Results.js';
 import type { RowInput } from '../Row.js';
 import { AbortGate } from './AbortGate.js';
-import { answerProperties, runFormat } from './answerFormat.js';
 import { identifyModel } from '../model/identity/identifyModel.js';
 import { modelSettings } from '../model/identity/modelSettings.js';
 import { checkJobOptions, checkRowGenerator } from './checkJobOptions.js';
@@ -33,6 +32,7 @@ import { orderOutput } from './rewriteOutput.js';
 import type { ScannedOutput } from './scanOutput.js';
 import { openSpecialWritable } from './specialFiles.js';
 import { StreamWriter } from './StreamWriter.js';
+import { writeOptions } from './writeOptions.js';
 
 /** An output that can be resumed, and what it is resumed from. */
 interface OutputFile {
@@ -293,16 +293,9 @@ export class Job implements AsyncDisposable {
   }
 
   #writeOptions(): WriteOptions {
-    const { resultColumns = {}, delimiter, output } = this.options;
-    const { name: task, options: { samples, reasoning, logprobs, ...format } } = this.task;
-    const properties = answerProperties(format);
-    const parts = [
-      ...(this.formats.input.format.carries === true ? [] : ['id']),
-      ...(samples === undefined ? [] : ['sample']), ...(runFormat(format)?.type === 'json_schema' ? ['value'] : []), ...(reasoning === 'separate' ? ['reasoning'] : []), ...(logprobs === undefined ? [] : ['logprobs']),
-    ];
-    return {
-      task, table: () => this.input.table, resultColumns, parts, ...(properties && { properties }), ...(delimiter !== undefined && { delimiter }), name: typeof output === 'string' ? output : 'output',
-    };
+    const { task, formats: { input: { format } }, options: { output } } = this;
+    const written = writeOptions(task.name, task.options, this.options);
+    return { ...written, parts: [...(format.carries === true ? [] : ['id']), ...written.parts], table: () => this.input.table, name: typeof output === 'string' ? output : 'output' };
   }
 
   /** Makes the output ready for results: the first change on disk. An empty input has no first row. */
@@ -335,6 +328,6 @@ function describeForm({ errors }: JobOptions, { output: { format, compression } 
 
 /** @throws UsageError for a format that has no place for what the task answers */
 function checkFormat({ name }: JobTask, { output, errors }: JobFormats): void {
-  const other = [output, errors].find((file) => name !== 'generate' && file?.format.name === 'openai-batch');
-  if (other) throw new UsageError(`outputFormat: found openai-batch for ${name}, expected jsonl, csv, tsv, parquet or text: that one has completions`);
+  const other = [output, errors].find((file) => (name === 'classify' || name === 'score') && file?.format.name === 'openai-batch');
+  if (other) throw new UsageError(`outputFormat: found openai-batch for ${name}, expected jsonl, csv, tsv, parquet or text: that one has completions and embeddings`);
 }

@@ -12,7 +12,7 @@ import { checkPromptColumn } from './formats/tableRow.js';
 import type { JobFileState } from './jobFiles.js';
 import type { InputFile, JobFormats } from './jobFormats.js';
 import type { JobOptions } from './JobOptions.js';
-import { commonOptions } from './jobTask.js';
+import { commonOptions, jobTaskOf } from './jobTask.js';
 
 /** Where a job's rows come from: regular files, which are counted and can be read again; a pipe, a device or the caller's rows, which come once. */
 export class JobInput {
@@ -103,7 +103,7 @@ export class JobInput {
     const { columns, delimiter } = this.options;
     const templated = commonOptions(this.options).promptTemplate !== undefined;
     const options: ReadOptions = {
-      carryFields, exact, templated, maxLineBytes: ROW_LIMITS.lineBytes, ...(columns && { columns }), ...(delimiter !== undefined && { delimiter }),
+      task: jobTaskOf(this.options).name, carryFields, exact, templated, maxLineBytes: ROW_LIMITS.lineBytes, ...(columns && { columns }), ...(delimiter !== undefined && { delimiter }),
       onTable: (table) => {
         if (!templated) checkPromptColumn(source.name, table.columns, columns);
         if (this.#table === undefined) this.#table = table;

@@ -2,19 +2,24 @@ import { checkMembers, type Check } from '../arguments/checkMembers.js';
 import { checkBoolean } from '../arguments/checks.js';
 import { found } from '../arguments/found.js';
 import { isIterable } from '../arguments/isIterable.js';
-import { object, text } from '../arguments/memberChecks.js';
+import { object, oneOf, text } from '../arguments/memberChecks.js';
 import { UsageError } from '../errors/UsageError.js';
-import type { AnyResult } from '../Results.js';
+import { EMBEDDING_ENCODINGS, type AnyResult, type EmbedOptions } from '../Results.js';
 import { checkResponseFormat, type ResponseFormat } from '../rows/responseFormat.js';
 import { answerProperties, type FormatOptions } from './answerFormat.js';
 import { checkDelimiter, checkNamesOfColumns, checkResultColumns } from './checkColumns.js';
-import type { FinishedRow } from './formats/RowFormat.js';
 import { jsonl } from './formats/jsonl.js';
 import { checkFormat, chosenFormat, type FormatChoice } from './formats/rowFormats.js';
+import { JOB_TASKS, type JobTaskName } from './JobTaskName.js';
+import { finishedRows, resultsAlone } from './resultsAlone.js';
 
 export interface EncodeResultsOptions extends FormatOptions {
   /** Default `jsonl`. */
   readonly format?: FormatChoice;
+  /** What the results are of: tables have columns for it. Default `generate`. */
+  readonly task?: JobTaskName;
+  /** Of `embed`: how embeddings are written. Default `float`. */
+  readonly encoding?: EmbedOptions['encoding'];
   /** What answers were held to, or, from zod, `schema`: of a JSON Schema of objects tables have a column for each property, and the text of answers that do not stand there as a whole. Default: none. */
   readonly responseFormat?: ResponseFormat;
   /** Names of result columns of tables (`text`, `finish_reason`, …, or a property of the schema) that differ from ours. */
@@ -33,8 +38,8 @@ export interface EncodeResultsOptions extends FormatOptions {
   readonly name?: string;
 }
 
-const CHECKS: Readonly<Record<keyof EncodeResultsOptions, Check>> = {
-  format: checkFormat, responseFormat: checkResponseFormat, schema: object, resultColumns: checkNamesOfColumns, delimiter: checkDelimiter, samples: checkBoolean, values: checkBoolean, reasoning: checkBoolean, logprobs: checkBoolean, name: text(),
+export const ENCODE_CHECKS: Readonly<Record<keyof EncodeResultsOptions, Check>> = {
+  format: checkFormat, task: oneOf(...JOB_TASKS), encoding: oneOf(...EMBEDDING_ENCODINGS), responseFormat: checkResponseFormat, schema: object, resultColumns: checkNamesOfColumns, delimiter: checkDelimiter, samples: checkBoolean, values: checkBoolean, reasoning: checkBoolean, logprobs: checkBoolean, name: text(),
 };
 
 /**
@@ -46,20 +51,17 @@ const CHECKS: Readonly<Record<keyof EncodeResultsOptions, Check>> = {
  */
 export function encodeResults(results: AsyncIterable<AnyResult> | Iterable<AnyResult>, options: EncodeResultsOptions = {}): AsyncGenerator<Uint8Array, void, undefined> {
   if (!isIterable(results)) throw new UsageError(`results: found ${found(results)}, expected an iterable of results`);
-  checkMembers('options', options, CHECKS);
-  const properties = answerProperties(options);
-  checkResultColumns('resultColumns', options.resultColumns ?? {}, properties);
-  return bytesOf(results, options, properties);
+  checkMembers('options', options, ENCODE_CHECKS);
+  checkEncodeOptions(options);
+  return bytesOf(results, options);
 }
 
-async function* bytesOf(
-  results: AsyncIterable<AnyResult> | Iterable<AnyResult>, options: EncodeResultsOptions, properties: ReturnType<typeof answerProperties>,
-): AsyncGenerator<Uint8Array, void, undefined> {
-  const { format, resultColumns = {}, delimiter, samples = false, values = false, reasoning = false, logprobs = false, name = 'output' } = options;
-  const finished = async function* (): AsyncGenerator<FinishedRow, void, undefined> {
-    for await (const result of results) yield { result, carry: result.row };
-  };
-  const parts = ['id', ...(samples ? ['sample'] : []), ...(values ? ['value'] : []), ...(reasoning ? ['reasoning'] : []), ...(logprobs ? ['logprobs'] : [])];
-  const pieces = (chosenFormat(format) ?? jsonl).encode(finished(), { table: () => undefined, resultColumns, parts, name, ...(properties && { properties }), ...(delimiter !== undefined && { delimiter }) });
+/** What more there is to be said against them together. @throws UsageError, ResponseFormatError */
+export function checkEncodeOptions(options: Omit<EncodeResultsOptions, 'format'>): void {
+  checkResultColumns('resultColumns', options.resultColumns ?? {}, answerProperties(options));
+}
+
+async function* bytesOf(results: AsyncIterable<AnyResult> | Iterable<AnyResult>, options: EncodeResultsOptions): AsyncGenerator<Uint8Array, void, undefined> {
+  const pieces = (chosenFormat(options.format) ?? jsonl).encode(finishedRows(results, options.task), resultsAlone(options));
   for await (const piece of pieces) yield Buffer.from(piece as Uint8Array);
 }

@@ -11,6 +11,7 @@ export { Job } from './Job.js';
 export { checkJobFiles, type JobFileOptions, type JobFileState } from './jobFiles.js';
 export { jobFormats, type JobFormats } from './jobFormats.js';
 export type { JobOptions, JobSummary, RowGenerator } from './JobOptions.js';
+export type { JobTaskName } from './JobTaskName.js';
 export { errorFiles, outputFiles } from './outputFiles.js';
 export { parseRow } from './parseRow.js';
 export { isBlank, type Line } from './readLines.js';

@@ -3,7 +3,7 @@ import { checkMembers, type Check } from '../arguments/checkMembers.js';
 import { checkBoolean, checkText, checkWhole } from '../arguments/checks.js';
 import { found } from '../arguments/found.js';
 import { isIterable } from '../arguments/isIterable.js';
-import { text, whole } from '../arguments/memberChecks.js';
+import { oneOf, text, whole } from '../arguments/memberChecks.js';
 import { UsageError } from '../errors/UsageError.js';
 import { ROW_LIMITS } from '../model/files/limits.js';
 import type { RowInput } from '../Row.js';
@@ -13,6 +13,7 @@ import { decompressed } from './formats/compression.js';
 import { inputFormat } from './formats/detectFormat.js';
 import type { ReadOptions, RowSource } from './formats/RowFormat.js';
 import { checkFormat, type FormatChoice } from './formats/rowFormats.js';
+import { JOB_TASKS, type JobTaskName } from './JobTaskName.js';
 import { readLines } from './readLines.js';
 import { unchangedBytes } from './unchangedBytes.js';
 
@@ -25,6 +26,8 @@ export interface ReadRowsOptions {
    * `auto` (the default): what a path's name says, then what the file begins with, else `jsonl`.
    */
   readonly format?: FormatChoice;
+  /** What is to be done with the rows: a request of OpenAI's Batch API for anything else is a row with an error. Default `generate`. */
+  readonly task?: JobTaskName;
   /** Fields of a row (`prompt`, `id`, …) by the columns that hold them. Default: those of the same name. */
   readonly columns?: Readonly<Record<string, string>>;
   /** What parts the values of `csv`. Default: what the header says. */
@@ -40,7 +43,7 @@ export interface ReadRowsOptions {
 }
 
 const CHECKS: Readonly<Record<keyof ReadRowsOptions, Check>> = {
-  format: checkFormat, columns: checkColumns, delimiter: checkDelimiter, carryFields: checkBoolean, templated: checkBoolean, maxLineBytes: whole(1), name: text(),
+  format: checkFormat, task: oneOf(...JOB_TASKS), columns: checkColumns, delimiter: checkDelimiter, carryFields: checkBoolean, templated: checkBoolean, maxLineBytes: whole(1), name: text(),
 };
 
 /**
@@ -51,9 +54,9 @@ const CHECKS: Readonly<Record<keyof ReadRowsOptions, Check>> = {
  */
 export function readRows(source: ByteSource, options: ReadRowsOptions = {}): AsyncGenerator<RowInput, void, undefined> {
   checkMembers('options', options, CHECKS);
-  const { format, carryFields = false, templated = false, maxLineBytes = ROW_LIMITS.lineBytes, columns, delimiter, name } = options;
+  const { format, task = 'generate', carryFields = false, templated = false, maxLineBytes = ROW_LIMITS.lineBytes, columns, delimiter, name } = options;
   checkSource(source, maxLineBytes, name);
-  return rowsOf(source, name, format, { carryFields, templated, maxLineBytes, ...(columns && { columns }), ...(delimiter !== undefined && { delimiter }) });
+  return rowsOf(source, name, format, { task, carryFields, templated, maxLineBytes, ...(columns && { columns }), ...(delimiter !== undefined && { delimiter }) });
 }
 
 async function* rowsOf(source: ByteSource, givenName: string | undefined, choice: FormatChoice | undefined, options: ReadOptions): AsyncGenerator<RowInput, void, undefined> {

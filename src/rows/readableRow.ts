@@ -8,7 +8,7 @@ import { misspelt } from './misspelt.js';
 import { NUMBERS, PROMPTS, TEXT_LISTS } from './rowFields.js';
 
 const INDICES = wholeRange(0);
-const FIELDS = [...PROMPTS, ...NUMBERS, 'stop', 'tools', 'templateArgs', 'fields', 'wantedSamples', 'chat', 'responseFormat', ...TEXT_LISTS] as const;
+const FIELDS = [...PROMPTS, ...NUMBERS, 'stop', 'tools', 'templateArgs', 'fields', 'wantedSamples', 'chat', 'responseFormat', 'dimensions', ...TEXT_LISTS] as const;
 
 /**
  * A row as it was given, as a plain object that is safe to read: its fields (null is as good as absent, as tables write it), its `id` and `index` if they are

@@ -221,6 +221,11 @@ describe('labels', () => {
     expect(decoded).toHaveLength(32);
     numbers(cut).forEach((value, at) => { expect(decoded.readFloatLE(4 * at)).toBe(Math.fround(value)); });
     expect(length(numbers(raw))).not.toBeCloseTo(1, 2);
+    const own = await all(engine.embed([8, null, 65, 'few'].map((dimensions) => ({ prompt: 'Well? ', dimensions: dimensions as number })), { dimensions: 16 }));
+    expect(own.map(({ embedding, error }) => error?.message ?? embedding?.length)).toEqual([
+      8, 16, 'dimensions: found 65, expected a whole number from 1 to 64, those that the model has', 'dimensions: found "few", expected a whole number from 1 to 64, those that the model has',
+    ]);
+    expect(own[0]?.embedding).toEqual(numbers(cut));
     expect(() => engine.embed([], { dimensions: 65 })).toThrow(/dimensions: found 65, expected a whole number from 1 to 64/);
     expect(() => engine.embed([], { pooling: 'max' as 'mean' })).toThrow(/pooling: found "max", expected one of auto, last, mean, cls/);
   });

@@ -91,8 +91,9 @@ describe.each(TASKS)('a job that does %s', (name, task, columns) => {
     expect(answers(output)).toEqual(answers(written));
   });
 
-  test('has no place in a batch of completions, nor beside another task', async () => {
-    await expect(run(path('x.jsonl'), { outputFormat: 'openai-batch' })).rejects.toThrow(/found openai-batch for/);
+  test('has no place in a batch of completions, unless it embeds, nor beside another task', async () => {
+    const batch = run(path(`${name}-batch.jsonl`), { outputFormat: 'openai-batch' });
+    await (name === 'embed' ? expect(batch).resolves.toMatchObject({ done: 5 }) : expect(batch).rejects.toThrow(/found openai-batch for/));
     await expect(run(path('x.jsonl'), { generate: {} })).rejects.toThrow(UsageError);
   });
 });

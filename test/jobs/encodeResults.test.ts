@@ -54,6 +54,25 @@ test('properties of a schema have columns, of JSON Schema and of zod', async () 
   expect(() => encodeResults(held, { schema: responseFormat.schema as never })).toThrow('a JSON Schema is a responseFormat');
 });
 
+test('answers of other tasks have columns of their own, where they are said to be theirs', async () => {
+  const common = { index: 0, usage: { promptTokens: 2, completionTokens: 1 } };
+  const csv = async (result: object, options: object): Promise<string> => text(Readable.from(encodeResults([{ ...common, id: 1, ...result }], { format: 'csv', ...options })));
+  expect(await csv({ label: 'yes', probability: 0.75, probabilities: { yes: 0.75, no: 0.25 } }, { task: 'classify' })).toBe('id,label,probability,probabilities,error_code,error_message,prompt_tokens,completion_tokens\n1,yes,0.75,"{""yes"":0.75,""no"":0.25}",,,2,1\n');
+  expect(await csv({ embedding: [0.5, 1] }, { task: 'embed' })).toBe('id,embedding,error_code,error_message,prompt_tokens,completion_tokens\n1,"[0.5,1]",,,2,1\n');
+  expect(await csv({ embedding: 'AAAAPw==' }, { task: 'embed', encoding: 'base64' })).toContain('1,AAAAPw==,');
+  expect(await csv({ scores: [{ logprob: -1, tokens: 2 }] }, { task: 'score' })).toContain('1,"[{""logprob"":-1,""tokens"":2}]",');
+  await expect(csv({ label: 'yes' }, {})).rejects.toThrow("task: found generate, and a result of classify, expected task: 'classify'");
+  await expect(csv({ text: 'yes' }, { task: 'embed' })).rejects.toThrow("task: found embed, and a result of generate, expected task: 'generate'");
+});
+
+test('embeddings in Parquet are lists of float32, which may be empty or none', async () => {
+  const common = { index: 0, usage: { promptTokens: 2, completionTokens: 0 } };
+  const results = [{ ...common, id: 1, embedding: [0.5, 0.1, -1] }, { ...common, id: 2, error: { code: 'too-long' as const, message: 'no' } }, { ...common, id: 3, embedding: [] }, { ...common, id: 4, embedding: [2] }];
+  writeFileSync(path('embedded.parquet'), await buffer(Readable.from(encodeResults(results, { format: 'parquet', task: 'embed' }))));
+  const rows = await collect(readRows(path('embedded.parquet'), { carryFields: true, columns: { prompt: 'id' } }));
+  expect(rows.map(({ carry }) => carry?.['embedding'])).toEqual([[0.5, Math.fround(0.1), -1], null, [], [2]]);
+});
+
 test('wrong arguments are refused at once; a reader that stops stops the source', async () => {
   expect(() => encodeResults(7 as never)).toThrow(UsageError);
   expect(() => encodeResults([], { format: 'xml' as never })).toThrow('format: found "xml"');

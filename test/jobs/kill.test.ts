@@ -29,6 +29,8 @@ function compiledStub(): string {
 /** A kind of files: how rows are written as input, where results are while a run is under way, and what the output says. */
 interface Kind {
   readonly name: string;
+  /** What the output is called. Default: as the input. */
+  readonly output?: string;
   readonly journal?: string;
   /** What answers are held to, if they are. */
   readonly schema?: object;
@@ -47,6 +49,11 @@ function writeCsv(file: string, lines: readonly Line[]): void {
   writeFileSync(file, `id,prompt\n${lines.map((line) => (typeof line === 'string' ? `${line}\n` : `"${line.id}",${line.prompt}\n`)).join('')}`);
 }
 
+function readCsv(file: string, lines: readonly Line[]): readonly Outcome[] {
+  const rows = parse<Record<string, string>>(readFileSync(file), { columns: true });
+  return rows.map(({ id = '', text = '', error_code }, at) => ({ id: typeof lines[at] === 'string' ? at + 1 : id, text, error: error_code === '' ? undefined : error_code }));
+}
+
 const KINDS: readonly Kind[] = [
   {
     name: 'rows.jsonl', write: writeLines,
@@ -54,10 +61,7 @@ const KINDS: readonly Kind[] = [
   },
   {
     name: 'rows.csv', journal: '.rows.jsonl', write: writeCsv,
-    read: (file, lines) => {
-      const rows = parse<Record<string, string>>(readFileSync(file), { columns: true });
-      return rows.map(({ id = '', text = '', error_code }, at) => ({ id: typeof lines[at] === 'string' ? at + 1 : id, text, error: error_code === '' ? undefined : error_code }));
-    },
+    read: readCsv,
   },
   {
     name: 'properties.csv', journal: '.rows.jsonl', schema: { type: 'object', properties: { said: { type: 'string' }, characters: { type: 'integer' } } }, write: writeCsv,
@@ -87,6 +91,15 @@ const KINDS: readonly Kind[] = [
     },
   },
   {
+    // What comes once: rows are known again by where they stand, and by their ids. A table of another database by another file: nightly/sql.mjs.
+    name: 'query.sql', output: 'query.csv', journal: '.rows.jsonl',
+    write: (file, lines) => {
+      const rows = lines.map((line) => (typeof line === 'string' ? '(null, null)' : `('${line.id}', '${line.prompt}')`));
+      writeFileSync(file, `create table asked (id varchar, prompt varchar); insert into asked values ${rows.join(', ')}; select * from asked order by rowid`);
+    },
+    read: (file, lines) => readCsv(file, lines).map((outcome) => ({ ...outcome, error: outcome.error === 'no-prompt' ? 'invalid-row' : outcome.error })),
+  },
+  {
     name: 'requests.jsonl', journal: '.rows.jsonl',
     write: (file, lines) => writeLines(file, lines.map((line) => (typeof line === 'string' ? line : { custom_id: line.id, method: 'POST', url: '/v1/completions', body: { prompt: line.prompt } }))),
     read: (file) => readFileSync(file, 'utf8').split('\n').slice(0, -1).map((line, at) => {
@@ -96,8 +109,8 @@ const KINDS: readonly Kind[] = [
   },
 ];
 
-test.each(KINDS)(`$name: kill -9 at ${KILLS} random moments, then one run to the end: no row lost, none doubled`, async ({ name, journal = '', schema, write, read }) => {
-  const [input, out, stub] = [path(`in-${name}`), path(`out-${name}`), compiledStub()];
+test.each(KINDS)(`$name: kill -9 at ${KILLS} random moments, then one run to the end: no row lost, none doubled`, async ({ name, output: outputName = name, journal = '', schema, write, read }) => {
+  const [input, out, stub] = [path(`in-${name}`), path(`out-${outputName}`), compiledStub()];
   const output = `${out}${journal}`;
   const lines: Line[] = Array.from({ length: ROWS }, (_, at) => (at % 100 === 99 ? 'broken' : { id: `row-${at}`, prompt: `prompt ${at} `.repeat(at % 40) + 'end' }));
   await write(input, lines);

@@ -1,10 +1,11 @@
-import { readFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { describe, expect, test } from '@jest/globals';
 import { JobFileError } from '../../src/errors/JobFileError.js';
 import { UsageError } from '../../src/errors/UsageError.js';
 import { readSql } from '../../src/jobs/readSql.js';
 import { runJob } from '../../src/jobs/runJob.js';
+import type { RowInput } from '../../src/Row.js';
 import { failureOf } from './formats/support.js';
 import { collect, temporaryFolder } from './support/files.js';
 import { StubEngine } from './support/stubEngine.js';
@@ -55,7 +56,7 @@ test('wrong arguments are refused at once', () => {
   });
 
   test.each([
-    ['selec', 'syntax error'], ['select * from no_such', 'no_such does not exist'], ["select error('gone') as prompt from range(3)", 'the query failed: Invalid Input Error: gone'],
+    ['selec', 'syntax error'], ['select 1; ;;selec 2', 'syntax error'], ['select * from no_such', 'no_such does not exist'], ["select error('gone') as prompt from range(3)", 'Invalid Input Error: gone; rows that were finished are intact'],
     ['select 1 as x', 'found the columns "x", expected one called prompt'],
   ])('%s: one error', async (sql, words) => {
     const error = await failureOf(collect(readSql(sql)));
@@ -65,5 +66,60 @@ test('wrong arguments are refused at once', () => {
 
   test('a database that is not there', async () => {
     expect((await failureOf(collect(readSql('select 1 as prompt', { database: path('none.duckdb') })))).message).toContain('database does not exist');
+  });
+
+  // DuckDB's streams end there as if there were no more rows.
+  test('a query that fails behind a million rows is an error, and none of them is taken for all', async () => {
+    const rows: RowInput[] = [];
+    const read = async (): Promise<void> => {
+      for await (const row of readSql("select case when i = 1000000 then error('gone') else 'p' end as prompt from range(2000000) r(i)")) rows.push(row);
+    };
+    expect((await failureOf(read())).message).toContain('Invalid Input Error: gone; rows that were finished are intact');
+    expect(rows).toEqual([]);
+  });
+
+  test.each([
+    ["select ';' as prompt; ", [';']], ["select 'a;b' as prompt -- ; select 'c'", ['a;b']], ["/* ; */ create table \"t;\" as select 'it''s; so' as prompt; select * from \"t;\"; -- that was all;", ["it's; so"]],
+    ["set threads = 1; with a as (select 'x' as prompt) select * from a union all select 'y'", ['x', 'y']], ['from (values (\'v\')) t(prompt)', ['v']], ["pivot (select 'q' as prompt, 'k' as k, 1 as n) on k using sum(n)", ['q']],
+    ["create table d (prompt int); select column_name as prompt from (describe d)", ['prompt']],
+  ])('the last statement is the query: %s', async (sql, prompts) => {
+    expect((await collect(readSql(sql))).map((row) => 'prompt' in row && row.prompt)).toEqual(prompts);
+  });
+
+  test('what no table can be made of is read, too', async () => {
+    expect(await collect(readSql('create table d (x int); describe d', { columns: { prompt: 'column_name' } }))).toEqual([expect.objectContaining({ prompt: 'x' })]);
+  });
+
+  test('a file of DuckDB is read under its own name, and not written', async () => {
+    const { DuckDBInstance } = await import('@duckdb/node-api');
+    const instance = await DuckDBInstance.create(path("shop's.duckdb"));
+    await (await instance.connect()).run("create table asked as select 1 as id, 'x' as prompt");
+    instance.closeSync();
+    const database = path("shop's.duckdb");
+    expect(await collect(readSql('select * from asked', { database }))).toEqual([{ id: 1, prompt: 'x' }]);
+    expect(await collect(readSql('select * from "shop\'s".main.asked', { database }))).toEqual([{ id: 1, prompt: 'x' }]);
+    expect((await failureOf(collect(readSql("insert into asked values (2, 'y') returning *", { database })))).message).toContain('read-only');
+  });
+
+  test('the copy of the rows is gone when they have been read, given up, or failed', async () => {
+    const before = process.env['TMPDIR'];
+    process.env['TMPDIR'] = path('temporary');
+    mkdirSync(path('temporary'));
+    try {
+      await collect(readSql(TABLE));
+      for await (const _ of readSql(TABLE)) break;
+      await failureOf(collect(readSql('select 1 as x')));
+      expect(readdirSync(path('temporary'))).toEqual([]);
+    } finally {
+      if (before === undefined) delete process.env['TMPDIR'];
+      else process.env['TMPDIR'] = before;
+    }
+  });
+
+  test('a query that takes long is interrupted', async () => {
+    const abort = new AbortController();
+    const run = collect(readSql("select sum(i)::varchar as prompt from range(10000000000000) r(i)", { signal: abort.signal }));
+    setTimeout(() => { abort.abort(); }, 200);
+    expect((await failureOf(run)).message).toContain('Interrupted');
   });
 });

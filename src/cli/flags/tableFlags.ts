@@ -1,6 +1,6 @@
 import { Option, type Command } from 'commander';
 import {
-  answerProperties, checkColumns, checkDelimiter, checkMaxErrors, checkNamesOfColumns, checkResultColumns, FORMAT_NAMES, jobFormats, type FormatChoice, type GenerateOptions, type JobFormats, type JobOptions, type MaxErrors,
+  answerProperties, checkColumns, checkDelimiter, checkMaxErrors, checkNamesOfColumns, checkResultColumns, FORMAT_NAMES, jobFormats, type FormatChoice, type GenerateOptions, type JobFormats, type JobOptions, type JobTaskName, type MaxErrors,
   type ReadRowsOptions,
 } from '../library.js';
 import { checkedText, columnNames, path } from './parsers.js';
@@ -75,6 +75,6 @@ export function jobFormatsOf({ input, output, inputFormat, outputFormat, errors 
 }
 
 /** How an input is read by itself. */
-export function readOptions({ inputFormat, columns, delimiter }: TableFlags, { promptTemplate }: GenerateOptions): ReadRowsOptions {
-  return { format: inputFormat, templated: promptTemplate !== undefined, ...(columns && { columns }), ...(delimiter !== undefined && { delimiter }) };
+export function readOptions({ inputFormat, columns, delimiter }: TableFlags, { promptTemplate }: GenerateOptions, task: JobTaskName): ReadRowsOptions {
+  return { format: inputFormat, task, templated: promptTemplate !== undefined, ...(columns && { columns }), ...(delimiter !== undefined && { delimiter }) };
 }

@@ -73,6 +73,6 @@ export class AnswerRuns {
     if (dimensions > hiddenSize) throw new UsageError(`dimensions: found ${dimensions}, expected a whole number from 1 to ${hiddenSize}, those that the model has`);
     const pooled = pooling === 'auto' ? said : pooling;
     if (typeof pooled === 'object') throw new UsageError(`pooling: the model's files say ${pooled.unknown}, expected last, mean or cls: say which to take`);
-    return embedTask({ ...options, dimensions }, pooled === 'cls' ? 'first' : pooled, this.host);
+    return embedTask({ ...options, dimensions }, hiddenSize, pooled === 'cls' ? 'first' : pooled, this.host);
   }
 }

@@ -1,3 +1,5 @@
+import { found } from '../../arguments/found.js';
+import { isWithin, wholeRange } from '../../arguments/NumberRange.js';
 import { RowError } from '../../errors/RowError.js';
 import type { CompletionScore } from '../../KeptAnswer.js';
 import type { ClassifyOptions, EmbedOptions, ResultBase, ScoreOptions } from '../../Results.js';
@@ -76,12 +78,18 @@ export function scoreTask(options: ScoreOptions, setup: AnswerSetup): AnswerTask
   };
 }
 
-/** Hidden states as embeddings. @param options with the number of dimensions that there will be */
-export function embedTask(options: EmbedOptions & { readonly dimensions: number }, pooling: Pooling, setup: AnswerSetup): AnswerTask<'embed'> {
-  const { dimensions, normalize = true, encoding = 'float' } = options;
+/**
+ * Hidden states as embeddings.
+ * @param options with the number of dimensions of rows that say none
+ * @param most dimensions that there are
+ */
+export function embedTask(options: EmbedOptions & { readonly dimensions: number }, most: number, pooling: Pooling, setup: AnswerSetup): AnswerTask<'embed'> {
+  const { normalize = true, encoding = 'float' } = options;
   return {
     kind: 'embed',
     prepare: (row) => {
+      const dimensions = row.dimensions ?? options.dimensions;
+      if (!isWithin(dimensions, wholeRange(1, most))) throw new RowError('invalid-parameter', `dimensions: found ${found(dimensions)}, expected a whole number from 1 to ${most}, those that the model has`);
       const tokens = promptTokens(row, options, setup.tokenizer, setup.limits);
       checkLengths(tokens, [], setup);
       return {

@@ -17,6 +17,8 @@ export interface RowSource {
 }
 
 export interface ReadOptions {
+  /** What is to be done with the rows: requests of OpenAI's Batch API say it too. Default `generate`. */
+  readonly task?: JobTaskName;
   /** Fields of a row by the columns that hold them, where they are called otherwise. */
   readonly columns?: Readonly<Record<string, string>>;
   /** Keep what is not ours (of a table: all columns) as the row's `carry`. */
@@ -46,7 +48,7 @@ export interface WriteOptions {
   readonly table: () => Table | undefined;
   /** Names of result columns that differ from ours. */
   readonly resultColumns: Readonly<Record<string, string>>;
-  /** What results may have beside the usual: `sample`, `value`, `reasoning`, `logprobs`. */
+  /** What results may have beside the usual: `sample`, `value`, `reasoning`, `logprobs`, `vector` or `base64` for an embedding. */
   readonly parts: readonly string[];
   /** What the run's JSON Schema asks for: tables have a column of each, instead of one for `value`. Undefined without one, and for one of other values than objects. */
   readonly properties?: readonly DeclaredProperty[];

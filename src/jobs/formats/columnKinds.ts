@@ -1,5 +1,5 @@
-/** What a column of a table holds: text also where values are of several kinds, as JSON writes them; `count` is a whole number of 32 bits. */
-export type ColumnKind = 'text' | 'integer' | 'number' | 'boolean' | 'count';
+/** What a column of a table holds: text also where values are of several kinds, as JSON writes them; `count` is a whole number of 32 bits, `vector` a list of float32. */
+export type ColumnKind = 'text' | 'integer' | 'number' | 'boolean' | 'count' | 'vector';
 
 /** Adds a row to what is known of its columns. Values that are absent say nothing. */
 export function addKinds(kinds: Map<string, ColumnKind>, row: object): void {

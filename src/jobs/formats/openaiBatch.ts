@@ -3,6 +3,7 @@ import { isObject } from '../../arguments/isObject.js';
 import { membersOf } from '../../arguments/membersOf.js';
 import { ROW_LIMITS } from '../../model/files/limits.js';
 import type { RowInput } from '../../Row.js';
+import type { JobTaskName } from '../JobTaskName.js';
 import { lineWithoutRow } from '../parseRow.js';
 import { countLines, filledLines, noText, tooLong } from './lines.js';
 import { answerLine } from './openaiAnswer.js';
@@ -15,11 +16,11 @@ export const openaiBatch: RowFormat = {
   extensions: [],
   appendable: true,
   carries: 'exact',
-  async *rows(source, { carryFields, maxLineBytes }) {
+  async *rows(source, { carryFields, maxLineBytes, task = 'generate' }) {
     for await (const { number, bytes } of filledLines(source, maxLineBytes)) {
       if (bytes === undefined) yield tooLong(number, maxLineBytes);
       else if (!isUtf8(bytes)) yield noText(number, 'invalid-json');
-      else yield rowOf(bytes.toString('utf8'), number, carryFields);
+      else yield rowOf(bytes.toString('utf8'), number, carryFields, task);
     }
   },
   count: (source) => countLines(source, ROW_LIMITS.lineBytes),
@@ -51,14 +52,14 @@ export function isOpenaiBatch(start: string): boolean {
   }
 }
 
-function rowOf(line: string, number: number, carryFields: boolean): RowInput {
+function rowOf(line: string, number: number, carryFields: boolean, task: JobTaskName): RowInput {
   let request: unknown;
   try {
     request = JSON.parse(line);
   } catch (error) {
     return lineWithoutRow(number, 'invalid-json', `line ${number}: ${error instanceof Error ? error.message : String(error)}`);
   }
-  const row = requestedRow(request, number);
+  const row = requestedRow(request, number, task);
   if (!carryFields) return row;
   const { custom_id: _id, ...carry } = membersOf(request);
   return { ...row, carry };

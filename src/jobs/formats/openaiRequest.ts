@@ -2,12 +2,16 @@ import { found } from '../../arguments/found.js';
 import { isObject } from '../../arguments/isObject.js';
 import { RowError } from '../../errors/RowError.js';
 import type { RowInput } from '../../Row.js';
+import type { JobTaskName } from '../JobTaskName.js';
 import { lineWithoutRow, parseRow } from '../parseRow.js';
 
 type Body = Readonly<Record<string, unknown>>;
 
 const CHAT = '/v1/chat/completions';
 const COMPLETIONS = '/v1/completions';
+const EMBEDDINGS = '/v1/embeddings';
+/** What each task answers. */
+const URLS: Readonly<Record<JobTaskName, readonly string[]>> = { generate: [CHAT, COMPLETIONS], embed: [EMBEDDINGS], classify: [], score: [] };
 /** Ours by theirs; the last four are what vLLM adds. */
 const PARAMETERS: Readonly<Record<string, string>> = {
   max_tokens: 'maxNewTokens', max_completion_tokens: 'maxNewTokens', temperature: 'temperature', top_p: 'topP', seed: 'seed', stop: 'stop', n: 'samples',
@@ -21,26 +25,41 @@ const REFUSED = [
 /**
  * The row that a request asks for. What is no request, and one for something else than text, is a row with an error, which says what was expected.
  * @param line its number from 1, the id of one that has none
+ * @param task what is done with it: requests for something else are errors
  */
-export function requestedRow(request: unknown, line: number): RowInput {
+export function requestedRow(request: unknown, line: number, task: JobTaskName): RowInput {
   if (!isObject(request)) return lineWithoutRow(line, 'invalid-row', `found ${found(request)}, expected a request with custom_id, method, url and body`);
   const { custom_id: id, method = 'POST', url, body } = request;
   if (typeof id !== 'string') return lineWithoutRow(line, 'invalid-row', `custom_id: found ${found(id)}, expected a string`);
   try {
     if (method !== 'POST') throw new RowError('invalid-row', `method: found ${found(method)}, expected POST`);
     if (!isObject(body)) throw new RowError('invalid-row', `body: found ${found(body)}, expected an object`);
-    if (url === '/v1/embeddings') {
-      throw new RowError('invalid-row', `url: found ${found(url)}, which is not answered yet: it takes an engine that embeds; expected ${CHAT} or ${COMPLETIONS}`);
-    }
-    if (url !== CHAT && url !== COMPLETIONS) {
-      throw new RowError('invalid-row', `url: found ${found(url)}, expected ${CHAT} or ${COMPLETIONS}`);
-    }
+    checkUrl(url, task);
+    if (url === EMBEDDINGS) return embeddedRow(id, body, line);
     checkSupported(body);
-    return parseRow({ id, ...(url === CHAT ? { messages: messagesOf(body) } : promptOf(body)), ...parametersOf(body) }, line, false);
+    return parseRow({ id, ...(url === CHAT ? { messages: messagesOf(body) } : promptOf('prompt', body['prompt'])), ...parametersOf(body) }, line, false);
   } catch (error) {
     if (!(error instanceof RowError)) throw error;
     return { id, error: { code: error.rowCode, message: error.message } };
   }
+}
+
+/** @throws RowError */
+function embeddedRow(id: string, { input, dimensions, encoding_format: encoding = 'float' }: Body, line: number): RowInput {
+  if (encoding !== 'float' && encoding !== 'base64') throw new RowError('invalid-parameter', `body.encoding_format: found ${found(encoding)}, expected float or base64`);
+  if (typeof input !== 'string' && !Array.isArray(input)) throw new RowError('invalid-row', `body.input: found ${found(input)}, expected a text, a list of one, or token ids`);
+  const row = parseRow({ id, ...promptOf('input', input) }, line, false);
+  // What is no number is refused where the others are that the model has not.
+  return (dimensions ?? undefined) === undefined || 'error' in row ? row : { ...row, dimensions: dimensions as number };
+}
+
+/** @throws RowError */
+function checkUrl(url: unknown, task: JobTaskName): void {
+  const expected = URLS[task];
+  if (expected.some((each) => each === url)) return;
+  const other = Object.entries(URLS).find(([, urls]) => urls.some((each) => each === url))?.[0];
+  const remedy = other === undefined ? '' : `; spillway ${other} answers ${String(url)}`;
+  throw new RowError('invalid-row', `url: found ${found(url)}, expected ${expected.join(' or ') || `rows of another format, as requests ask nobody to ${task}`}${remedy}`);
 }
 
 function checkSupported(body: Body): void {
@@ -71,13 +90,13 @@ function messagesOf({ messages }: Body): unknown {
 }
 
 /** A text, a list of one text, or tokens. */
-function promptOf({ prompt }: Body): Body {
+function promptOf(name: string, prompt: unknown): Body {
   if (!Array.isArray(prompt)) return { prompt };
   const first: unknown = prompt[0];
   if (prompt.length === 1 && typeof first === 'string') return { prompt: first };
   if (prompt.length === 1 && Array.isArray(first)) return { tokens: first };
   if (prompt.some((token) => typeof token !== 'number')) {
-    throw new RowError('invalid-row', `prompt: found ${prompt.length} prompts, expected one: each has a request of its own`);
+    throw new RowError('invalid-row', `${name}: found ${prompt.length} texts, expected one: each has a request of its own`);
   }
   return { tokens: prompt };
 }

@@ -10,7 +10,7 @@ import type { WriteOptions } from './RowFormat.js';
 export interface ResultColumn {
   readonly name: string;
   readonly type: ColumnKind;
-  readonly value: (result: AnyResult) => PropertyCell | undefined;
+  readonly value: (result: AnyResult) => PropertyCell | readonly number[] | undefined;
 }
 
 type KnownColumn = ResultColumn & {
@@ -31,7 +31,8 @@ const COLUMNS: readonly KnownColumn[] = [
   { name: 'probability', task: 'classify', type: 'number', value: ({ probability }) => probability },
   { name: 'probabilities', task: 'classify', type: 'text', value: ({ probabilities }) => probabilities && JSON.stringify(probabilities) },
   { name: 'scores', task: 'score', type: 'text', value: ({ scores }) => scores && JSON.stringify(scores) },
-  { name: 'embedding', task: 'embed', type: 'text', value: ({ embedding }) => (typeof embedding === 'object' ? JSON.stringify(embedding) : embedding) },
+  { name: 'embedding', part: 'vector', task: 'embed', type: 'vector', value: ({ embedding }) => (typeof embedding === 'object' ? embedding : undefined) },
+  { name: 'embedding', part: 'base64', task: 'embed', type: 'text', value: ({ embedding }) => (typeof embedding === 'string' ? embedding : undefined) },
   { name: 'error_code', type: 'text', value: ({ error }) => error?.code },
   { name: 'error_message', type: 'text', value: ({ error }) => error?.message },
   { name: 'prompt_tokens', type: 'count', value: ({ usage }) => usage.promptTokens },
@@ -45,7 +46,7 @@ const WHOLE = 'value';
 /** What a result column can be renamed from. */
 export function resultColumnNames(properties: readonly DeclaredProperty[] | undefined): readonly string[] {
   const own = properties?.map(({ name }) => name) ?? [];
-  return [...own, ...COLUMNS.map(({ name }) => name).filter((name) => !own.includes(name) && !(properties && name === WHOLE))];
+  return [...new Set([...own, ...COLUMNS.map(({ name }) => name).filter((name) => !(properties && name === WHOLE))])];
 }
 
 /**

@@ -1,9 +1,11 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
+import type { ChatCompletion, ChatCompletionCreateParamsNonStreaming, Completion, CompletionCreateParamsNonStreaming, CreateEmbeddingResponse, EmbeddingCreateParams } from 'openai/resources';
 import { answerLine } from '../../../src/jobs/formats/openaiAnswer.js';
 import { isOpenaiBatch } from '../../../src/jobs/formats/openaiBatch.js';
 import { readRows } from '../../../src/jobs/readRows.js';
 import { runJob } from '../../../src/jobs/runJob.js';
+import type { RowGenerator } from '../../../src/jobs/JobOptions.js';
 import type { RowResult } from '../../../src/Row.js';
 import { collect, writeLines } from '../support/files.js';
 import { StubEngine } from '../support/stubEngine.js';
@@ -47,11 +49,27 @@ test('a batch file is known by its keys, and comes out as an output file and an 
   expect(failed.map(({ custom_id, response }) => [custom_id, response.status_code, response.body.error.code])).toEqual([
     ['c', 400, 'invalid-row'], ['b', 400, 'duplicate-id'], ['d', 400, 'invalid-parameter'], [null, 400, 'invalid-json'],
   ]);
-  expect(failed[0]?.response.body.error.message).toContain('"/v1/embeddings", which is not answered yet: it takes an engine that embeds');
+  expect(failed[0]?.response.body.error.message).toBe('url: found "/v1/embeddings", expected /v1/chat/completions or /v1/completions; spillway embed answers /v1/embeddings');
   // The same requests have the same lines.
   const again = path('again.jsonl');
   await runJob({ engine: new StubEngine(), input, output: again, errors: path('again-errors.jsonl') });
   expect(readFileSync(again)).toEqual(readFileSync(output));
+});
+
+test("requests of the openai client's types come out as answers that it reads", async () => {
+  const requests = [
+    { custom_id: 'chat', method: 'POST', url: '/v1/chat/completions', body: { model: 'm', messages: [{ role: 'system', content: 'Be brief.' }, { role: 'user', content: [{ type: 'text', text: 'hi' }] }], max_completion_tokens: 5, n: 1, response_format: { type: 'text' } } satisfies ChatCompletionCreateParamsNonStreaming },
+    { custom_id: 'text', method: 'POST', url: '/v1/completions', body: { model: 'm', prompt: ['hello'], max_tokens: 5, stop: ['.'] } satisfies CompletionCreateParamsNonStreaming },
+    { custom_id: 'bad', method: 'POST', url: '/v1/completions', body: { model: 'm', prompt: ['one', 'two'] } satisfies CompletionCreateParamsNonStreaming },
+  ] as const;
+  const [input, output, errors] = [path('typed.jsonl'), path('typed-output.jsonl'), path('typed-errors.jsonl')];
+  writeLines(input, requests);
+  await runJob({ engine: new StubEngine(), input, output, errors });
+  const [chatted, texted] = linesOf(readFileSync(output, 'utf8')).map(({ response }) => (response as { body: unknown }).body) as [ChatCompletion, Completion];
+  const message: string | null | undefined = chatted.choices[0]?.message.content;
+  expect([message, chatted.object, chatted.usage?.total_tokens]).toEqual(['[{"ROLE":"SYSTEM","CONTENT":"BE BRIEF."},{"ROLE":"USER","CONTENT":"HI"}]', 'chat.completion', 73]);
+  expect([texted.choices[0]?.text, texted.object, texted.choices[0]?.finish_reason]).toEqual(['HELLO', 'text_completion', 'stop']);
+  expect(linesOf(readFileSync(errors, 'utf8'))).toMatchObject([{ custom_id: 'bad', response: { status_code: 400, body: { error: { type: 'invalid_request_error' } } }, error: null }]);
 });
 
 test('without an error file all lines go into the output; other formats are asked for by name', async () => {
@@ -67,7 +85,7 @@ test('parameters are those that they stand for; what is a request of another kin
   const wrong: [object, string][] = [
     [chat('1', { messages: 'x' }), 'messages: found the string "x", expected an array'],
     [chat('2', { messages: [{ role: 'user', content: [{ type: 'image_url' }] }] }), 'messages[0].content: found a part that is no text'],
-    [completion('3', { prompt: ['a', 'b'] }), 'prompt: found 2 prompts, expected one'],
+    [completion('3', { prompt: ['a', 'b'] }), 'prompt: found 2 texts, expected one'],
     [{ ...chat('4'), method: 'GET' }, 'method: found "GET", expected POST'],
     [{ ...chat('5'), url: '/v1/x' }, 'url: found "/v1/x", expected /v1/chat/completions or /v1/completions'],
     [{ ...chat('6'), body: 3 }, 'body: found 3, expected an object'],
@@ -117,4 +135,44 @@ describe('answers', () => {
 test('a name that says another format is believed', async () => {
   writeFileSync(path('batch.txt'), `${JSON.stringify(chat('a'))}\n`);
   expect(await collect(readRows(path('batch.txt')))).toEqual([{ id: 1, duplicate: false, prompt: JSON.stringify(chat('a')), chat: 'auto' }]);
+});
+
+describe('embeddings', () => {
+  const embeddings = (custom_id: string, body: object = {}): object => ({ custom_id, method: 'POST', url: '/v1/embeddings', body: { model: 'e', input: 'hello', ...body } satisfies EmbeddingCreateParams });
+  const vector = [0.5, 0.100000001];
+  const engine = (embedding: readonly number[] | string = vector): RowGenerator => ({
+    generate: () => { throw new Error('nobody asked for text'); },
+    async *embed(rows) {
+      let index = 0;
+      for await (const row of rows) {
+        const common = { id: row.id ?? index, index, ...(row.carry && { row: row.carry }), usage: { promptTokens: 3, completionTokens: 0 } };
+        yield 'error' in row ? { ...common, error: row.error } : { ...common, embedding: typeof embedding === 'string' ? embedding : embedding.slice(0, row.dimensions) };
+        index += 1;
+      }
+    },
+  });
+  const bodies = async (requests: readonly object[], embedding?: readonly number[] | string): Promise<unknown[]> => {
+    const [input, output] = [path('embeddings.jsonl'), path('embedded.jsonl')];
+    writeLines(input, requests);
+    await runJob({ engine: engine(embedding), input, output, embed: typeof embedding === 'string' ? { encoding: 'base64' } : {}, overwrite: true });
+    return linesOf(readFileSync(output, 'utf8')).map(({ response }) => (response as { body: unknown }).body);
+  };
+  const answer = (embedding: number[] | string): object => ({ object: 'list', data: [{ object: 'embedding', index: 0, embedding }], model: 'e', usage: { prompt_tokens: 3, total_tokens: 3 } } satisfies Omit<CreateEmbeddingResponse, 'data'> & { data: unknown });
+  const base64 = Buffer.from(Float32Array.from(vector).buffer).toString('base64');
+
+  test('of a text, a list of one, and tokens; with fewer dimensions; as numbers or base64, whatever the run makes', async () => {
+    const requests = [embeddings('a'), embeddings('b', { input: ['hello'] }), embeddings('c', { input: [1, 2], dimensions: 1 }), embeddings('d', { encoding_format: 'base64' })];
+    expect(await bodies(requests)).toEqual([answer(vector), answer(vector), answer(vector.slice(0, 1)), answer(base64)]);
+    expect(await bodies([embeddings('a'), embeddings('b', { encoding_format: 'base64' })], base64)).toEqual([answer(vector), answer(base64)]);
+  });
+
+  test('what is asked otherwise is an error that says what to do', async () => {
+    const messages = (await bodies([
+      chat('a'), embeddings('b', { input: ['one', 'two'] }), embeddings('c', { encoding_format: 'int8' }), embeddings('d', { input: 7 }), { ...chat('e'), url: '/v1/moderations' },
+    ])).map((body) => (body as { error: { message: string } }).error.message);
+    expect(messages).toEqual([
+      'url: found "/v1/chat/completions", expected /v1/embeddings; spillway generate answers /v1/chat/completions', 'input: found 2 texts, expected one: each has a request of its own',
+      'body.encoding_format: found "int8", expected float or base64', 'body.input: found 7, expected a text, a list of one, or token ids', 'url: found "/v1/moderations", expected /v1/embeddings',
+    ]);
+  });
 });

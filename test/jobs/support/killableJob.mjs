@@ -1,9 +1,10 @@
 // A job in a process of its own, to be killed: node killableJob.mjs JOBS STUB INPUT OUTPUT ORDER [SCHEMA]
 // JOBS and STUB are the built jobs and the compiled stub engine. With a JSON Schema answers are objects that say what was answered.
+import { readFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 
 const [jobs, stub, input, output, order, schema] = process.argv.slice(2);
-const { runJob } = await import(pathToFileURL(jobs).href);
+const { readSql, runJob } = await import(pathToFileURL(jobs).href);
 const { StubEngine } = await import(pathToFileURL(stub).href);
 
 const answer = (prompt) => {
@@ -12,4 +13,4 @@ const answer = (prompt) => {
 };
 const engine = new StubEngine({ width: 6, delay: () => Math.random() * 10, ...(schema && { answer }) });
 const held = schema && { responseFormat: { type: 'json_schema', schema: JSON.parse(schema) } };
-await runJob({ engine, input, output, resume: true, generate: { order, ...held } });
+await runJob({ engine, input: input.endsWith('.sql') ? readSql(readFileSync(input, 'utf8'), { carryFields: true }) : input, output, resume: true, generate: { order, ...held } });

@@ -1,10 +1,9 @@
 import type { SchemaElement, SchemaTree } from 'hyparquet';
 import { JobFileError } from '../../../errors/JobFileError.js';
 import { cell } from '../cell.js';
-import { kindsOf, type ColumnKind } from '../columnKinds.js';
-import { resultColumns } from '../resultColumns.js';
+import type { ColumnKind } from '../columnKinds.js';
 import type { FinishedRow, WriteOptions } from '../RowFormat.js';
-import { checkColumns } from '../tableRow.js';
+import { answerColumns, carriedColumns, carriedNames, storedValue, type TableColumn } from '../tableColumns.js';
 import { cellsOf } from './cells.js';
 import { isUnsigned, nanosOf } from './readable.js';
 import { nameOf, type Column, type Leaf } from './schema.js';
@@ -29,12 +28,14 @@ export interface OutputLeaf {
 }
 
 const ROOT = 'schema';
+/** Of vectors: the parts of them. */
 const STORED: Readonly<Record<ColumnKind, Omit<SchemaElement, 'name'>>> = {
   text: { type: 'BYTE_ARRAY', converted_type: 'UTF8', logical_type: { type: 'STRING' } },
   integer: { type: 'INT64' },
   number: { type: 'DOUBLE' },
   boolean: { type: 'BOOLEAN' },
   count: { type: 'INT32' },
+  vector: { type: 'FLOAT' },
 };
 
 /**
@@ -43,14 +44,13 @@ const STORED: Readonly<Record<ColumnKind, Omit<SchemaElement, 'name'>>> = {
  * @throws UsageError for two columns of one name
  */
 export function outputLeaves(first: readonly FinishedRow[], options: WriteOptions): { leaves: readonly OutputLeaf[]; schema: SchemaElement[] } {
-  const table = options.table();
-  const names = table?.columns ?? [...new Set(first.flatMap(({ carry }) => Object.keys(carry ?? {})))];
-  const results = resultColumns(names, options).map(({ name, type, value }) => flatLeaf(name, type, ({ result }) => value(result)));
-  const typed = table?.typed;
-  const carried = typed === undefined ? carriedLeaves(names, table?.kinds ?? kindsOf(first.map(({ carry }) => carry)), options.name) : typedLeaves(typed, options.name);
+  const names = carriedNames(first, options);
+  const results = answerColumns(names, options).map(leafOf);
+  const typed = options.table()?.typed;
+  const carried = typed === undefined ? carriedColumns(names, first, options).map(leafOf) : typedLeaves(typed, options.name);
   const schema = [
     { name: ROOT, num_children: names.length + results.length },
-    ...(typed === undefined ? carried.map(elementOf) : typed.flatMap(({ tree }) => elementsOf(tree))), ...results.map(elementOf),
+    ...(typed === undefined ? carried.flatMap(ownElements) : typed.flatMap(({ tree }) => elementsOf(tree))), ...results.flatMap(ownElements),
   ];
   return { leaves: [...carried, ...results], schema };
 }
@@ -71,10 +71,9 @@ function answerBytes({ probabilities, scores, embedding }: FinishedRow['result']
   return 40 * (Object.keys(probabilities ?? {}).length + (scores?.length ?? 0)) + (typeof embedding === 'string' ? 2 : 24) * (embedding?.length ?? 0);
 }
 
-function elementOf({ path }: OutputLeaf): SchemaElement {
-  const last = path.at(-1);
-  if (last === undefined) throw new Error('a leaf has no element');
-  return last;
+/** Those of a column that has no other leaf. */
+function ownElements({ path }: OutputLeaf): SchemaElement[] {
+  return path.slice(1);
 }
 
 function elementsOf({ element, children }: SchemaTree): SchemaElement[] {
@@ -127,32 +126,42 @@ function isOrdered({ element }: Leaf): boolean {
   return type !== 'FIXED_LEN_BYTE_ARRAY' && type !== 'INT96' && old !== 'DECIMAL' && kind?.type !== 'DECIMAL' && !isUnsigned(element);
 }
 
-function carriedLeaves(names: readonly string[], kinds: ReadonlyMap<string, ColumnKind>, output: string): readonly OutputLeaf[] {
-  const known = new Set(names);
-  return names.map((name, at) =>
-    flatLeaf(name, kinds.get(name) ?? 'text', ({ carry = {} }) => {
-      if (at === 0) checkColumns(output, known, carry);
-      return carry[name];
-    }));
+function leafOf(column: TableColumn): OutputLeaf {
+  return column.kind === 'vector' ? vectorLeaf(column) : flatLeaf(column);
 }
 
-function flatLeaf(name: string, kind: ColumnKind, valueOf: (row: FinishedRow) => unknown): OutputLeaf {
+function flatLeaf({ name, kind, value }: TableColumn): OutputLeaf {
   const element: SchemaElement = { name, ...STORED[kind], repetition_type: 'OPTIONAL' };
   return {
     name, stored: element, path: [{ name: ROOT }, element], ordered: true,
     values: (rows) => {
-      const values = rows.map((row) => stored(valueOf(row), kind));
-      return { values, definitionLevels: values.map((value) => (value === null ? 0 : 1)), repetitionLevels: [], maxDefinitionLevel: 1 };
+      const values = rows.map((row) => storedValue(value(row), kind));
+      return { values, definitionLevels: values.map((each) => (each === null ? 0 : 1)), repetitionLevels: [], maxDefinitionLevel: 1 };
     },
   };
 }
 
-/** @throws Error for a value of another kind */
-function stored(value: unknown, kind: ColumnKind): unknown {
-  if (value === undefined || value === null) return null;
-  if (kind === 'text') return cell(value);
-  if (kind === 'integer' && typeof value === 'bigint' && BigInt.asIntN(64, value) === value) return value;
-  const fits = kind === 'boolean' ? typeof value === 'boolean' : typeof value === 'number' && (kind === 'number' || Number.isSafeInteger(value));
-  if (!fits) throw new Error(`found ${cell(value) ?? ''}, expected values as in the rows before`);
-  return kind === 'integer' ? BigInt(value as number) : value;
+/** A list, as the format's own rules say: optional, of a group that repeats, of an element. */
+function vectorLeaf({ name, kind, value }: TableColumn): OutputLeaf {
+  const element: SchemaElement = { name: 'element', ...STORED[kind], repetition_type: 'OPTIONAL' };
+  const list: SchemaElement = { name, num_children: 1, repetition_type: 'OPTIONAL', converted_type: 'LIST', logical_type: { type: 'LIST' } };
+  return {
+    name, stored: element, path: [{ name: ROOT }, list, { name: 'list', num_children: 1, repetition_type: 'REPEATED' }, element], ordered: false,
+    values: (rows) => {
+      const values: unknown[] = [];
+      const definitionLevels: number[] = [];
+      const repetitionLevels: number[] = [];
+      const add = (part: unknown, definition: number, repetition: number): void => {
+        values.push(part);
+        definitionLevels.push(definition);
+        repetitionLevels.push(repetition);
+      };
+      for (const row of rows) {
+        const vector = storedValue(value(row), kind) as readonly number[] | null;
+        if (vector === null || vector.length === 0) add(null, vector === null ? 0 : 1, 0);
+        else for (const [at, part] of vector.entries()) add(part, 3, at === 0 ? 0 : 1);
+      }
+      return { values, definitionLevels, repetitionLevels, maxDefinitionLevel: 3 };
+    },
+  };
 }

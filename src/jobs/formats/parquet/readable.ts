@@ -1,15 +1,11 @@
 import type { DecodedArray, SchemaElement } from 'hyparquet';
 import { assembleLists, assembleNested } from 'hyparquet/src/assemble.js';
 import { DEFAULT_PARSERS, parseFloat16 } from 'hyparquet/src/convert.js';
+import { base64, dateOf, decimal, timeOf, timestampOf, whole, type TimeUnit } from '../columnText.js';
 import type { Slots } from './LeafReader.js';
 import { nameOf, type Column, type Leaf } from './schema.js';
 
 type Convert = (value: never) => unknown;
-
-const DAY_MILLISECONDS = 86_400_000;
-/** How many of its units a second has, and in what they are written. */
-const UNITS = { MILLIS: [1_000n, 3], MICROS: [1_000_000n, 6], NANOS: [1_000_000_000n, 9] } as const;
-type Unit = keyof typeof UNITS;
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
@@ -77,7 +73,7 @@ function converterOf(element: SchemaElement, asText: boolean): Convert | undefin
 }
 
 /** The unit of a column of moments; undefined for others. */
-export function timestampUnit({ converted_type: old, logical_type: kind }: SchemaElement): Unit | undefined {
+export function timestampUnit({ converted_type: old, logical_type: kind }: SchemaElement): TimeUnit | undefined {
   if (kind?.type === 'TIMESTAMP') return kind.unit;
   return old === 'TIMESTAMP_MILLIS' ? 'MILLIS' : old === 'TIMESTAMP_MICROS' ? 'MICROS' : undefined;
 }
@@ -101,40 +97,6 @@ function textOf(bytes: Uint8Array): string {
   }
 }
 
-function base64(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('base64');
-}
-
-function whole(value: bigint): number | string {
-  return Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
-}
-
 function bigOf(bytes: Uint8Array): bigint {
   return bytes.length === 0 ? 0n : BigInt.asIntN(bytes.length * 8, BigInt(`0x${Buffer.from(bytes).toString('hex')}`));
-}
-
-function decimal(value: bigint, scale: number): string {
-  if (scale <= 0) return `${value}${'0'.repeat(Math.min(-scale, 100))}`;
-  const digits = String(value < 0n ? -value : value).padStart(scale + 1, '0');
-  return `${value < 0n ? '-' : ''}${digits.slice(0, -scale)}.${digits.slice(-scale)}`;
-}
-
-function dateOf(days: number): string {
-  const date = new Date(days * DAY_MILLISECONDS);
-  return Number.isNaN(date.getTime()) ? String(days) : date.toISOString().replace(/T.*$/, '');
-}
-
-function timestampOf(value: bigint, unit: Unit, utc: boolean): string {
-  const [second, digits] = UNITS[unit];
-  const rest = ((value % second) + second) % second;
-  const date = new Date(Number((value - rest) / second) * 1_000);
-  if (Number.isNaN(date.getTime())) return String(value);
-  return `${date.toISOString().slice(0, -5)}.${String(rest).padStart(digits, '0')}${utc ? 'Z' : ''}`;
-}
-
-function timeOf(value: bigint, unit: Unit): string {
-  const [second, digits] = UNITS[unit];
-  const seconds = value / second;
-  const part = (number: bigint): string => String(number).padStart(2, '0');
-  return `${part(seconds / 3_600n)}:${part((seconds / 60n) % 60n)}:${part(seconds % 60n)}.${String(value % second).padStart(digits, '0')}`;
 }

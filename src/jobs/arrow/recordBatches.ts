@@ -1,0 +1,148 @@
+import { checkMembers, type Check } from '../../arguments/checkMembers.js';
+import { found } from '../../arguments/found.js';
+import { isIterable } from '../../arguments/isIterable.js';
+import { membersOf } from '../../arguments/membersOf.js';
+import { whole } from '../../arguments/memberChecks.js';
+import { JobFileError } from '../../errors/JobFileError.js';
+import { UsageError } from '../../errors/UsageError.js';
+import type { AnyResult } from '../../Results.js';
+import { checkEncodeOptions, ENCODE_CHECKS, type EncodeResultsOptions } from '../encodeResults.js';
+import type { ColumnKind } from '../formats/columnKinds.js';
+import type { FinishedRow, WriteOptions } from '../formats/RowFormat.js';
+import { answerColumns, carriedColumns, carriedNames, storedValue, type TableColumn } from '../formats/tableColumns.js';
+import { finishedRows, resultsAlone } from '../resultsAlone.js';
+
+/** Of the package `apache-arrow`, what batches are made with: `import * as arrow from 'apache-arrow'`. Each class is called with `new`. */
+export interface ArrowLibrary {
+  readonly RecordBatch: Constructor;
+  readonly Schema: Constructor;
+  readonly Field: Constructor;
+  readonly Struct: Constructor;
+  readonly Utf8: Constructor;
+  readonly Int32: Constructor;
+  readonly Int64: Constructor;
+  readonly Float32: Constructor;
+  readonly Float64: Constructor;
+  readonly Bool: Constructor;
+  readonly List: Constructor;
+  makeData(properties: never): unknown;
+  makeBuilder(options: never): unknown;
+}
+// eslint-disable-next-line @typescript-eslint/no-explicit-any -- the package's classes differ in what they take and are generic; TypeScript infers an instance's type through nothing narrower
+type Constructor = abstract new (...values: any[]) => any;
+
+interface Builder {
+  append(value: unknown): unknown;
+  finish(): { flush(): unknown };
+}
+
+export interface RecordBatchesOptions<Arrow extends ArrowLibrary> extends Omit<EncodeResultsOptions, 'format' | 'delimiter'> {
+  /** The package `apache-arrow`, as `import * as arrow` has it: the batches are of this copy. */
+  readonly arrow: Arrow;
+  /** Rows of a batch. Default 1024. */
+  readonly batchRows?: number;
+}
+
+const BATCH_ROWS = 1024;
+const CLASSES = ['RecordBatch', 'Schema', 'Field', 'Struct', 'Utf8', 'Int32', 'Int64', 'Float32', 'Float64', 'Bool', 'List', 'makeData', 'makeBuilder'] as const;
+
+const checkArrow: Check = (name, value) => {
+  const missing = CLASSES.find((each) => typeof membersOf(value)[each] !== 'function');
+  if (missing !== undefined) throw new UsageError(`${name}: found ${found(value)}, without ${missing}, expected the package apache-arrow: import * as arrow from 'apache-arrow'`);
+};
+
+const { format: _format, delimiter: _delimiter, ...COMMON } = ENCODE_CHECKS;
+const CHECKS: Readonly<Record<keyof RecordBatchesOptions<ArrowLibrary>, Check>> = { ...COMMON, arrow: checkArrow, batchRows: whole(1) };
+
+/**
+ * Results as record batches of Apache Arrow, as they come, with the columns that a Parquet file of them has: those that the first batch's rows carry (`row`), and those of results; integers of 64 bits,
+ * embeddings as lists of float32. Where there is no result there is one batch without rows, which has the columns.
+ * @throws UsageError at once for a wrong argument, ResponseFormatError for what is no JSON Schema; while it is iterated, JobFileError for a row that does not fit into the first batch's columns, and
+ *   whatever the source throws
+ * @example
+ * import * as arrow from 'apache-arrow';
+ * await pipeline(await arrow.RecordBatchStreamWriter.writeAll(recordBatches(engine.generate(rows), { arrow })), createWriteStream('answers.arrows'));
+ */
+export function recordBatches<Arrow extends ArrowLibrary>(
+  results: AsyncIterable<AnyResult> | Iterable<AnyResult>, options: RecordBatchesOptions<Arrow>,
+): AsyncGenerator<InstanceType<Arrow['RecordBatch']>, void, undefined> {
+  if (!isIterable(results)) throw new UsageError(`results: found ${found(results)}, expected an iterable of results`);
+  checkMembers('options', options, CHECKS);
+  const { arrow, batchRows = BATCH_ROWS, ...others } = options;
+  checkArrow('arrow', arrow);
+  checkEncodeOptions(others);
+  return batchesOf(finishedRows(results, options.task), arrow, batchRows, resultsAlone(others));
+}
+
+async function* batchesOf<Arrow extends ArrowLibrary>(
+  rows: AsyncIterable<FinishedRow>, arrow: Arrow, batchRows: number, options: WriteOptions,
+): AsyncGenerator<InstanceType<Arrow['RecordBatch']>, void, undefined> {
+  let maker: BatchMaker | undefined;
+  let pending: FinishedRow[] = [];
+  const batch = (): InstanceType<Arrow['RecordBatch']> => {
+    maker ??= new BatchMaker(arrow, pending, options);
+    const made = maker.batch(pending) as InstanceType<Arrow['RecordBatch']>;
+    pending = [];
+    return made;
+  };
+  for await (const row of rows) {
+    pending.push(row);
+    if (pending.length >= batchRows) yield batch();
+  }
+  if (pending.length > 0 || maker === undefined) yield batch();
+}
+
+type TypedColumn = TableColumn & { readonly type: unknown };
+
+/** Makes batches of one schema, which the first rows decide. */
+class BatchMaker {
+  readonly #new: (name: Exclude<keyof ArrowLibrary, 'makeData' | 'makeBuilder'>, ...values: readonly unknown[]) => unknown;
+  readonly #columns: readonly TypedColumn[];
+  readonly #fields: readonly unknown[];
+
+  constructor(
+    private readonly arrow: ArrowLibrary,
+    first: readonly FinishedRow[],
+    private readonly options: WriteOptions,
+  ) {
+    this.#new = (name, ...values) => Reflect.construct(arrow[name], values) as unknown;
+    const names = carriedNames(first, options);
+    this.#columns = [...carriedColumns(names, first, options), ...answerColumns(names, options)].map((column) => ({ ...column, type: this.#typeOf(column.kind) }));
+    this.#fields = this.#columns.map(({ name, type }) => this.#new('Field', name, type, true));
+  }
+
+  batch(rows: readonly FinishedRow[]): unknown {
+    const children = this.#columns.map((column) => this.#column(column, rows));
+    const type = this.#new('Struct', this.#fields);
+    const data = this.arrow.makeData({ type, length: rows.length, nullCount: 0, children } as never);
+    return this.#new('RecordBatch', this.#new('Schema', this.#fields), data);
+  }
+
+  #column({ name, kind, type, value }: TypedColumn, rows: readonly FinishedRow[]): unknown {
+    const builder = this.arrow.makeBuilder({ type, nullValues: [null] } as never) as Builder;
+    try {
+      for (const row of rows) builder.append(storedValue(value(row), kind));
+    } catch (error) {
+      if (error instanceof JobFileError) throw error;
+      throw new JobFileError(this.options.name, `column ${name}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+    }
+    return builder.finish().flush();
+  }
+
+  #typeOf(kind: ColumnKind): unknown {
+    switch (kind) {
+      case 'text':
+        return this.#new('Utf8');
+      case 'integer':
+        return this.#new('Int64');
+      case 'count':
+        return this.#new('Int32');
+      case 'number':
+        return this.#new('Float64');
+      case 'boolean':
+        return this.#new('Bool');
+      case 'vector':
+        return this.#new('List', this.#new('Field', 'item', this.#new('Float32'), true));
+    }
+  }
+}

@@ -1,0 +1,52 @@
+import { cell } from './cell.js';
+import { kindsOf, type ColumnKind } from './columnKinds.js';
+import { resultColumns } from './resultColumns.js';
+import type { FinishedRow, WriteOptions } from './RowFormat.js';
+import { checkColumns } from './tableRow.js';
+
+/** A column of a file whose columns have types, with one value a row. */
+export interface TableColumn {
+  readonly name: string;
+  readonly kind: ColumnKind;
+  /** Undefined or null for none. */
+  readonly value: (row: FinishedRow) => unknown;
+}
+
+/** The names of what rows carry: the columns of the input, or what the first rows have. */
+export function carriedNames(first: readonly FinishedRow[], options: WriteOptions): readonly string[] {
+  return options.table()?.columns ?? [...new Set(first.flatMap(({ carry }) => Object.keys(carry ?? {})))];
+}
+
+/**
+ * Columns of what rows carry.
+ * @param first rows that say what is in columns of which nothing else is known
+ */
+export function carriedColumns(names: readonly string[], first: readonly FinishedRow[], options: WriteOptions): readonly TableColumn[] {
+  const kinds = options.table()?.kinds ?? kindsOf(first.map(({ carry }) => carry));
+  const known = new Set(names);
+  return names.map((name, at) => ({
+    name, kind: kinds.get(name) ?? 'text',
+    value: ({ carry = {} }) => {
+      if (at === 0) checkColumns(options.name, known, carry);
+      return carry[name];
+    },
+  }));
+}
+
+/** Columns of results, beside those of what rows carry. @throws UsageError for two columns of one name */
+export function answerColumns(carried: readonly string[], options: WriteOptions): readonly TableColumn[] {
+  return resultColumns(carried, options).map(({ name, type, value }) => ({ name, kind: type, value: ({ result }) => value(result) }));
+}
+
+/** A value as its column holds it; null for none. Integers are bigints. @throws Error for a value of another kind */
+export function storedValue(value: unknown, kind: ColumnKind): string | number | bigint | boolean | readonly number[] | null {
+  if (value === undefined || value === null) return null;
+  if (kind === 'text') return cell(value) ?? null;
+  if (kind === 'boolean' && typeof value === 'boolean') return value;
+  if (kind === 'number' && typeof value === 'number') return value;
+  if (kind === 'count' && Number.isSafeInteger(value)) return value as number;
+  if (kind === 'integer' && Number.isSafeInteger(value)) return BigInt(value as number);
+  if (kind === 'integer' && typeof value === 'bigint' && BigInt.asIntN(64, value) === value) return value;
+  if (kind === 'vector' && Array.isArray(value)) return value as readonly number[];
+  throw new Error(`found ${cell(value) ?? ''}, expected values as in the rows before`);
+}
