@@ -3,6 +3,8 @@ import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { createWriteStream, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { runCampaign } from './lib/Campaign.mjs';
 import { ROOT } from './lib/commandLine.mjs';
@@ -10,7 +12,7 @@ import { needBuild } from './lib/models.mjs';
 
 const USAGE = `Changes the Parquet files of the tests and reads them: each has to be read, or refused by one error that names it, in bounded time and memory.
 Then sends rows through a stand-in for the engine, from CSV, Parquet, lines of JSON and OpenAI Batch files into the same, each in a process of its own whose memory is looked at.
-With --python, a Python that has pyarrow, pandas and duckdb, these read what comes out of the files of the tests, and compare types and values with what went in.
+With --python, a Python that has pyarrow, pandas and duckdb, these read what comes out of the files of the tests, and compare types and values with what went in; and tables of answers and embeddings.
   --mutations N  (default 2000)
   --rows N       of each format (default 3000000)
   --memory N     most MiB that a process may have resident (default 400)
@@ -132,6 +134,30 @@ async function otherReaders(campaign, python) {
   const { status, stdout, stderr } = spawnSync(python, [join(ROOT, 'scripts/nightly/lib/checkParquet.py'), FIXTURES, folder], { encoding: 'utf8' });
   campaign.count('files read by others', stdout.split('\n').filter((line) => line.startsWith('ok ')).length);
   if (status !== 0) campaign.violation('other readers', `${stdout}${stderr}`);
+  await answersRead(campaign, python);
+}
+
+/** Answers to a schema with a column a property, and embeddings. */
+async function answersRead(campaign, python) {
+  const { encodeResults, recordBatches } = await import('../../dist/index.js');
+  const arrow = await import('apache-arrow');
+  const folder = join(campaign.folder, 'answers');
+  mkdirSync(folder);
+  const schema = { type: 'object', properties: { name: { type: 'string' }, age: { type: 'integer' }, share: { type: 'number' }, ok: { type: 'boolean' }, tags: { type: 'array' } } };
+  const common = { index: 0, tokens: [1], finishReason: 'stop', usage: { promptTokens: 1, completionTokens: 1 } };
+  const text = '{"name":"Ann","age":9007199254740993,"share":0.5,"ok":true,"tags":["a"]}';
+  const error = (code) => ({ error: { code, message: 'no' } });
+  const files = {
+    answers: [[{ ...common, id: 1, text, value: JSON.parse(text) }, { ...common, id: 2, text: 'cut o', ...error('schema') }], { responseFormat: { type: 'json_schema', schema } }],
+    embeddings: [[{ ...common, id: 1, embedding: [0.5, -1, 0.25] }, { ...common, id: 2, ...error('too-long') }, { ...common, id: 3, embedding: [] }], { task: 'embed' }],
+  };
+  for (const [name, [results, options]] of Object.entries(files)) {
+    await pipeline(Readable.from(encodeResults(results, { ...options, format: 'parquet' })), createWriteStream(join(folder, `${name}.parquet`)));
+    await pipeline(await arrow.RecordBatchStreamWriter.writeAll(recordBatches(results, { ...options, arrow })), createWriteStream(join(folder, `${name}.arrows`)));
+  }
+  const { status, stdout, stderr } = spawnSync(python, [join(ROOT, 'scripts/nightly/lib/checkAnswers.py'), folder], { encoding: 'utf8' });
+  campaign.count('answers read by others', stdout.split('\n').filter((line) => line.startsWith('ok ')).length);
+  if (status !== 0) campaign.violation('other readers of answers', `${stdout}${stderr}`);
 }
 
 if (process.argv[2] === '--one-job') await oneJob(process.argv.slice(3));

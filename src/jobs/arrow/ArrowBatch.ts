@@ -25,6 +25,7 @@ export interface ArrowType {
   readonly timezone?: string | null;
   /** Of a dictionary: what stands in it. */
   readonly dictionary?: ArrowType;
+  toString(): string;
   readonly children?: readonly { readonly name: string; readonly type: ArrowType }[] | null;
 }
 

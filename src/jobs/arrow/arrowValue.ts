@@ -38,7 +38,7 @@ function plainValue(value: unknown, type: ArrowType): unknown {
     case TYPE.boolean:
       return value;
     case TYPE.float:
-      return Number.isFinite(value) ? value : String(value as number);
+      return typeof value === 'number' && !Number.isFinite(value) ? String(value) : value;
     case TYPE.integer:
     case TYPE.duration:
       return typeof value === 'bigint' ? whole(value) : value;
@@ -71,7 +71,7 @@ function plainValue(value: unknown, type: ArrowType): unknown {
     case TYPE.dictionary:
       if (type.dictionary) return plainValue(value, type.dictionary);
   }
-  throw new Error(`found values of the type ${String(type)}, expected numbers, text, bytes, dates, times, and lists and structures of them`);
+  throw new Error(`found values of the type ${type.toString()}, expected numbers, text, bytes, dates, times, and lists and structures of them`);
 }
 
 function memberOf(value: unknown, { children }: ArrowType, at: number): readonly [unknown, ArrowType] {

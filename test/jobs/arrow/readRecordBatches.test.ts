@@ -51,7 +51,7 @@ test('wrong arguments are refused at once, wrong batches when they come', async 
   expect((await failure([...one.batches, ...other.batches])).message).toBe('record batches: found a batch with the columns "prompt", "more", expected those of the first one, "prompt"');
   expect((await failure([{ prompt: 'a' }])).message).toContain('expected a record batch of apache-arrow');
   expect((await failure(arrow.tableFromArrays({ words: ['a'] }).batches)).message).toContain('expected one called prompt, messages or tokens');
-  const interval = new arrow.RecordBatch({ prompt: arrow.vectorFromArray(['a']).data[0]!, span: arrow.vectorFromArray([new Int32Array([1, 2])], new arrow.IntervalDayTime()).data[0]! });
-  expect(await failure([interval])).toBeInstanceOf(JobFileError);
-  expect((await failure([interval])).message).toContain('row 1, column span: found values of the type Interval');
+  const interval = new arrow.Table({ prompt: arrow.vectorFromArray(['a']), span: arrow.vectorFromArray([new Int32Array([1, 2])], new arrow.IntervalDayTime()) }).batches;
+  expect(await failure(interval)).toBeInstanceOf(JobFileError);
+  expect((await failure(interval)).message).toContain('row 1, column span: found values of the type Interval');
 });

@@ -39,7 +39,7 @@ test('batches have the columns of rows and of results, with their types', async 
 test('a stream of them is read again, by ours too', async () => {
   const bytes = await buffer(Readable.from(await arrow.RecordBatchStreamWriter.writeAll(recordBatches(results(), { arrow, resultColumns: { text: 'answer' } }))));
   expect(arrow.tableFromIPC(bytes).getChild('answer')?.toJSON()).toEqual(['X', 'Y', null]);
-  const again = await collect(readRecordBatches(await arrow.RecordBatchReader.from(bytes), { columns: { prompt: 'answer' } }));
+  const again = await collect(readRecordBatches(arrow.RecordBatchReader.from(bytes), { columns: { prompt: 'answer' } }));
   expect(again).toMatchObject([{ id: 'a', prompt: 'X' }, { id: 'b', prompt: 'Y' }, { id: 'c', error: { code: 'no-prompt' } }]);
 });
 
