@@ -12,7 +12,7 @@ import { checkJobOptions, checkRowGenerator } from './checkJobOptions.js';
 import { DoneRows } from './DoneRows.js';
 import { ErrorLimit } from './ErrorLimit.js';
 import { fileFailure } from './fileErrors.js';
-import { filesOf, fingerprintFirstRow } from './fingerprint.js';
+import { filesOf, fingerprintFirstRow, readBefore, RowsDigest } from './fingerprint.js';
 import { compressed } from './formats/compression.js';
 import type { FileFormat } from './formats/detectFormat.js';
 import { resultColumns } from './formats/resultColumns.js';
@@ -56,6 +56,8 @@ const NOTHING_DONE = new DoneRows();
 export class Job implements AsyncDisposable {
   #sink: RowSink | undefined;
   #record: JobRecord | undefined;
+  /** Of an input that comes once, into an output that can be resumed. */
+  #digest: RowsDigest | undefined;
   #started = false;
   #written = 0;
 
@@ -158,11 +160,13 @@ export class Job implements AsyncDisposable {
     const before = this.file?.earlier && this.file.files.before;
     if (record && this.file && before) checkSameJob(this.file.files.path, before, record, { input: false });
     this.#record = record;
+    // Rows that failed may be others by now, where they are tried again.
+    this.#digest = this.file && !this.input.again ? new RowsDigest(this.options.retryErrors === true ? undefined : readBefore(before?.input)) : undefined;
     const { signal, samples } = this.task.options;
     const gate = new AbortGate(signal);
     const source = new JobRows(this.file?.earlier?.done ?? NOTHING_DONE, samples, async (first) => {
       this.#sink = await this.#begin(first);
-    });
+    }, this.#digest);
     const counts = { done: 0, failed: 0, stopped: false };
     const earlier = this.file?.earlier;
     const keptFailed = this.options.retryErrors === true ? 0 : (earlier?.failed ?? 0);
@@ -183,6 +187,8 @@ export class Job implements AsyncDisposable {
     } catch (error) {
       // The engine may have wrapped what the input threw. And whatever an aborted engine throws, the abort is the reason.
       const reason: unknown = source.failure ?? error;
+      // What is refused is not what the next run has to come by.
+      if (reason instanceof UsageError) this.#digest = undefined;
       throw signal?.aborted === true && !(reason instanceof JobFileError) ? new InterruptedError(signal.reason) : reason;
     } finally {
       gate[Symbol.dispose]();
@@ -219,6 +225,9 @@ export class Job implements AsyncDisposable {
     const sink = this.#sink;
     this.#sink = undefined;
     await sink?.close();
+    // What was read is what a run that goes on has to read first.
+    const [record, read] = [this.#record, this.#digest?.read];
+    if (sink && this.file && record?.input.kind === 'stream' && read && read.rows > 0) await this.file.files.note({ ...record, input: { ...record.input, read } });
   }
 
   /** The rows, with what their results need beside the prompt. */
@@ -310,8 +319,9 @@ export class Job implements AsyncDisposable {
         return new StreamWriter(stream, output, { end: true, signal });
       }
       const { input, ...record } = this.#record ?? this.file.record;
-      const whole = { ...record, input: this.input.fingerprint === undefined ? fingerprintFirstRow(first) : input };
       const before = this.file.earlier && this.file.files.before;
+      const whole = { ...record, input: this.input.fingerprint === undefined ? fingerprintFirstRow(first, readBefore(before?.input)) : input };
+      this.#record = whole;
       if (before) checkSameJob(this.file.files.path, before, whole, { input: !this.file.longer });
       return await this.file.files.begin(whole, this.file.earlier, this.options.retryErrors ?? false);
     } catch (error) {

@@ -11,6 +11,7 @@ import { readableRow } from '../rows/readableRow.js';
 import { SAMPLES } from '../rows/rowFields.js';
 import type { AbortGate } from './AbortGate.js';
 import type { DoneRows } from './DoneRows.js';
+import type { RowsDigest } from './fingerprint.js';
 
 /**
  * The rows of a job on their way to the engine and back. Rows that are done are left out; the others keep their index in the input.
@@ -36,6 +37,8 @@ export class JobRows {
     private readonly done: DoneRows,
     private readonly samples: number | undefined,
     private readonly onFirst: (row: RowInput | undefined) => Promise<void>,
+    /** Of an input that comes once. */
+    private readonly digest: RowsDigest | undefined,
   ) {}
 
   /** Rows of the input that were read. */
@@ -74,12 +77,14 @@ export class JobRows {
         if (this.#rows === 0) await this.onFirst(given);
         if (given === undefined) break;
         const row = this.#next(given);
+        this.digest?.add(given);
         if (row !== undefined) yield row;
       }
       if (this.#kept < this.done.size) {
         const missing = this.done.size - this.#kept;
         throw new UsageError(`the input has ${this.#rows} rows, but the output holds ${missing} results of other rows; it was begun with another input`);
       }
+      this.digest?.end();
     } catch (error) {
       this.#failure = error;
       throw error;

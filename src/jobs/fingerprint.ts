@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { UsageError } from '../errors/UsageError.js';
 import type { RowInput } from '../Row.js';
 
 /** The bytes of a regular file. */
@@ -11,7 +12,13 @@ export interface FileFingerprint {
 export type InputFingerprint =
   | ({ readonly kind: 'file' } & FileFingerprint)
   | { readonly kind: 'files'; readonly files: readonly FileFingerprint[] }
-  | { readonly kind: 'stream'; readonly firstRow: string | null };
+  | { readonly kind: 'stream'; readonly firstRow: string | null; readonly read?: RowsRead };
+
+/** The first rows of a stream, as far as runs that came to an end, or were interrupted, have read it: of one that was killed nothing more is known. */
+export interface RowsRead {
+  readonly rows: number;
+  readonly sha256: string;
+}
 
 export function fingerprintFiles(files: readonly FileFingerprint[]): InputFingerprint {
   const [only] = files;
@@ -23,8 +30,46 @@ export function filesOf(input: InputFingerprint): readonly FileFingerprint[] | u
   return input.kind === 'file' ? [input] : input.kind === 'files' && Array.isArray(input.files) ? input.files : undefined;
 }
 
-export function fingerprintFirstRow(row: RowInput | undefined): InputFingerprint {
-  return { kind: 'stream', firstRow: row === undefined ? null : createHash('sha256').update(stringify(row)).digest('hex') };
+/** @param read what is known of the rows behind the first one */
+export function fingerprintFirstRow(row: RowInput | undefined, read?: RowsRead): InputFingerprint {
+  return { kind: 'stream', firstRow: row === undefined ? null : createHash('sha256').update(stringify(row)).digest('hex'), ...(read && { read }) };
+}
+
+/** What runs before have read of a stream. */
+export function readBefore(input: InputFingerprint | undefined): RowsRead | undefined {
+  return input?.kind === 'stream' ? input.read : undefined;
+}
+
+/** A running hash of the rows of a stream. */
+export class RowsDigest {
+  readonly #hash = createHash('sha256');
+  #rows = 0;
+
+  /** @param before what it has to come by, as far as that goes */
+  constructor(private readonly before: RowsRead | undefined) {}
+
+  /** What a run that goes on will have to come by. */
+  get read(): RowsRead {
+    return this.before !== undefined && this.#rows < this.before.rows ? this.before : this.#now();
+  }
+
+  /** @throws UsageError once the rows are not those of the run before */
+  add(row: RowInput): void {
+    this.#hash.update(stringify(row)).update('\n');
+    this.#rows += 1;
+    if (this.#rows !== this.before?.rows || this.#now().sha256 === this.before.sha256) return;
+    throw new UsageError(`the first ${this.#rows} rows of the input are not those that the run before read; it was begun with another input`);
+  }
+
+  /** @throws UsageError if there were more rows before */
+  end(): void {
+    if (this.before === undefined || this.#rows >= this.before.rows) return;
+    throw new UsageError(`the input has ${this.#rows} rows, and the run before read ${this.before.rows}; it was begun with another input`);
+  }
+
+  #now(): RowsRead {
+    return { rows: this.#rows, sha256: this.#hash.copy().digest('hex') };
+  }
 }
 
 /** A row may hold what JSON cannot write (deep nesting, a bigint); then its id has to do, or that it has none. */

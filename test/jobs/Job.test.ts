@@ -410,7 +410,7 @@ describe('resume', () => {
       { id: 'a', prompt: 'x' }, good ? { id: 'b', prompt: 'y' } : { id: 'b', error: { code: 'memory', message: 'no room' } }, { id: 'c', prompt: 'z' },
     ];
     await runJob({ engine: new StubEngine(), input: rows(false), output });
-    const kept = await runJob({ engine: new StubEngine(), input: rows(true), output, resume: true });
+    const kept = await runJob({ engine: new StubEngine(), input: rows(false), output, resume: true });
     expect(kept).toEqual({ rows: 3, done: 0, failed: 0, kept: 3, keptFailed: 1 });
     appendFileSync(output, '{"id":"torn');
     const engine = new StubEngine();
