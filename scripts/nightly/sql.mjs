@@ -1,6 +1,6 @@
 // Jobs over tables of a real Postgres and a real SQLite, killed at random moments; and a database that goes away.
 import { execFileSync, spawn } from 'node:child_process';
-import { chownSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { chownSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,14 +10,18 @@ import { ending, start } from './lib/commandLine.mjs';
 import { needBuild, tinyTextModel } from './lib/models.mjs';
 
 const USAGE = `Fills a table of a Postgres server, which it starts, and one of a SQLite file, by DuckDB's extensions, and runs \`generate --input sql:QUERY\` over each: killed with SIGKILL at random
-moments, resumed, run to its end; the output has to be that of a run that nobody killed, byte for byte. Then the server is killed while the query runs: one clear error, exit 2, and the job
-goes on once the server is back; and while a job works through the rows, which ends as if nothing had been.
+moments, resumed, run to its end; the output has to be that of a run that nobody killed, byte for byte. Then the server is killed while a job reads from it: one clear error, exit 2, and the job
+goes on once the server is back.
   --postgres DIR    where initdb and postgres are (default: the newest of /usr/lib/postgresql/*/bin; skipped, and said so, where there is none)
   --extensions DIR  where postgres_scanner.duckdb_extension and sqlite_scanner.duckdb_extension are, of the installed DuckDB's version (default: DuckDB fetches them)
   --kills N         of each database (default 20)
   --rows N          of each table (default 20000)`;
 
 const READY_SECONDS = 60;
+/** Far more than DuckDB reads ahead. */
+const LARGE_ROWS = 1_000_000;
+/** Results of some hundred rows. */
+const SOME_BYTES = 200_000;
 
 function newestPostgres() {
   try {
@@ -77,11 +81,11 @@ async function postgresServer(bin) {
   return { port, begin, end, close };
 }
 
-async function fill(attach, rows) {
+async function fill(attach, table, rows) {
   const { DuckDBInstance } = await import('@duckdb/node-api');
   const instance = await DuckDBInstance.create(':memory:');
   const connection = await instance.connect();
-  await connection.run(`${attach}; create table shop.reviews as select i::bigint as id, 'review ' || i || repeat(' and so on', (i % 7)::int) as prompt, case when i % 3 = 0 then null else 'note, "' || i || '"' end as note, (i * 0.25)::decimal(12, 2) as price from range(${rows}) r(i)`);
+  await connection.run(`${attach}; create table shop.${table} as select i::bigint as id, 'review ' || i || repeat(' and so on', (i % 7)::int) as prompt, case when i % 3 = 0 then null else 'note, "' || i || '"' end as note, (i * 0.25)::decimal(12, 2) as price from range(${rows}) r(i)`);
   connection.closeSync();
   instance.closeSync();
 }
@@ -106,7 +110,7 @@ await runCampaign({ usage: USAGE, options, done: 'killed' }, async (campaign) =>
 });
 
 async function oneDatabase(campaign, model, { name, attach, server }) {
-  await fill(attach(''), campaign.number('rows'));
+  await fill(attach(''), 'reviews', campaign.number('rows'));
   const query = `${attach(', read_only')}; select * from shop.reviews order by id`;
   const begin = (output, resume = true) => start(['generate', '--model', model, '--input', `sql:${query}`, '--output', output, '--max-new-tokens', '2', '--ignore-eos', '--progress', 'off', ...(resume ? ['--resume'] : [])]);
   const whole = join(campaign.folder, `${name}.csv`);
@@ -143,25 +147,32 @@ async function oneDatabase(campaign, model, { name, attach, server }) {
   await serverGone(campaign, attach, server, model);
 }
 
-/** The server is killed while the query runs, which is one error; and again while the job works through what the query gave, which is none of the job's concern. */
+/** The server is killed while a job reads a table that is too large to be read ahead; and it is away when one begins. */
 async function serverGone(campaign, attach, server, model) {
+  await fill(attach(''), 'large', LARGE_ROWS);
   const output = join(campaign.folder, 'gone.jsonl');
-  const query = `${attach(', read_only')}; select id, prompt from postgres_query('shop', 'select id, prompt, pg_sleep(0.0002) from reviews order by id')`;
+  const query = `set threads = 1; ${attach(', read_only')}; select id, prompt from shop.large`;
   const begin = () => start(['generate', '--model', model, '--input', `sql:${query}`, '--output', output, '--max-new-tokens', '2', '--ignore-eos', '--progress', 'off', '--resume']);
-  const ids = () => (existsSync(output) ? readFileSync(output, 'utf8').split('\n').slice(0, -1).map((line) => JSON.parse(line).id) : []);
-  const first = begin();
-  await sleep(2_500);
+  const size = () => statSync(output, { throwIfNoEntry: false })?.size ?? 0;
+  const ids = () => readFileSync(output, 'utf8').split('\n').slice(0, -1).map((line) => JSON.parse(line).id);
+  const reach = async (bytes, child) => {
+    while (child.exitCode === null && size() < bytes) await sleep(20);
+  };
+  const { child, ended } = begin();
+  await reach(SOME_BYTES, child);
   await server.end('SIGKILL');
-  const lost = await first.ended;
-  if (lost.hung || lost.code !== 2 || !lost.stderr.includes('the query failed')) campaign.violation('the server went away while the query ran', ending(lost));
-  campaign.set('server gone', `"${lost.stderr.trim().replaceAll('\n', ' ').slice(-300)}"`);
+  const lost = await ended;
+  if (lost.hung || lost.code !== 2 || !/the query (failed|broke off)/.test(lost.stderr)) campaign.violation('the server went away in mid-run', ending(lost));
+  const before = [ids().length, size()];
+  campaign.set('server gone', `after ${before[0]} rows: "${lost.stderr.trim().replaceAll('\n', ' ').slice(-300)}"`);
   const away = await begin().ended;
   if (away.hung || away.code !== 2) campaign.violation('the server was away from the beginning', ending(away));
   await server.begin();
-  const { child, ended } = begin();
-  while (child.exitCode === null && ids().length < 1000) await sleep(50);
-  await server.end('SIGKILL');
-  const all = await ended;
-  const found = ids();
-  if (all.code !== 0 || found.length !== campaign.number('rows') || found.some((id, at) => id !== at)) campaign.violation('the server went away behind the query', `${found.length} rows; ${ending(all)}`);
+  const again = begin();
+  await reach(before[1] + SOME_BYTES, again.child);
+  again.child.kill('SIGKILL');
+  const result = await again.ended;
+  const all = ids();
+  if (result.signal !== 'SIGKILL' || all.length <= before[0]) campaign.violation('the job did not go on once the server was back', ending(result));
+  if (all.some((id, at) => id !== at)) campaign.violation('rows are lost or doubled once the server was back', `${all.length} rows`);
 }

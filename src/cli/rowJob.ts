@@ -102,7 +102,7 @@ export async function runRowJob(flags: RowJobFlags, flagNames: ReadonlySet<strin
       ...showOpening(meter, context),
     });
     const { hash } = await identifyModel(modelFiles, { signal: context.signal, onProgress: showIdentifying(meter) });
-    job = await Job.open({ ...jobOptions(flags, formats, options, asked.name), modelFiles, resultIdentity: foreseenIdentity(settings, hash), ...asked.task(options) });
+    job = await Job.open({ ...jobOptions(flags, formats, prompts, asked.name), modelFiles, resultIdentity: foreseenIdentity(settings, hash), ...asked.task(options) });
     const results = resultsOf(job, asked);
     engine = await openEngine(results === undefined ? undefined : results - job.keptRows);
     if (flags.trace !== undefined) trace = new TraceFile(flags.trace, flags.resume);
@@ -204,7 +204,7 @@ function inputOf({ input, database, carryFields, ...flags }: RowJobFlags, { inpu
   const query = queryOf(input);
   if (query !== undefined) {
     const { columns, templated = false } = readOptions({ input, ...flags }, prompts, task);
-    return readSql(query, { ...(database !== undefined && { database }), ...(columns && { columns }), templated, carryFields: carryFields || output.format.carries === true, ...(prompts.signal && { signal: prompts.signal }) });
+    return readSql(query, { ...(database !== undefined && { database }), ...(columns && { columns }), templated, carryFields: carryFields || output.format.carries === true });
   }
   if (input !== '-') return inputs.map((file) => file.path);
   // What an answer to a request says of it.

@@ -225,9 +225,9 @@ export class Job implements AsyncDisposable {
     const sink = this.#sink;
     this.#sink = undefined;
     await sink?.close();
-    // What was read is what a run that goes on has to read first.
+    // What was read is what a run that goes on has to read first. Without it less is known: no reason to fail.
     const [record, read] = [this.#record, this.#digest?.read];
-    if (sink && this.file && record?.input.kind === 'stream' && read && read.rows > 0) await this.file.files.note({ ...record, input: { ...record.input, read } });
+    if (sink && this.file && record?.input.kind === 'stream' && read && read.rows > 0) await this.file.files.note({ ...record, input: { ...record.input, read } }).catch(() => undefined);
   }
 
   /** The rows, with what their results need beside the prompt. */
@@ -320,7 +320,7 @@ export class Job implements AsyncDisposable {
       }
       const { input, ...record } = this.#record ?? this.file.record;
       const before = this.file.earlier && this.file.files.before;
-      const whole = { ...record, input: this.input.fingerprint === undefined ? fingerprintFirstRow(first, readBefore(before?.input)) : input };
+      const whole = { ...record, input: this.input.fingerprint === undefined ? fingerprintFirstRow(first, this.options.retryErrors === true ? undefined : readBefore(before?.input)) : input };
       this.#record = whole;
       if (before) checkSameJob(this.file.files.path, before, whole, { input: !this.file.longer });
       return await this.file.files.begin(whole, this.file.earlier, this.options.retryErrors ?? false);

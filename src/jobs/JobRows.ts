@@ -69,6 +69,8 @@ export class JobRows {
   /** @throws UsageError when a row that is done had another id; InterruptedError through the gate; whatever the input throws */
   async *send(input: AsyncIterable<RowInput> | Iterable<RowInput>, gate: AbortGate): AsyncGenerator<RowInput, void, undefined> {
     const iterator = Symbol.asyncIterator in input ? input[Symbol.asyncIterator]() : input[Symbol.iterator]();
+    // Rows that an earlier run had read and not finished: a few, as engines read no further ahead. None of them is answered before all are known to be the same.
+    const held: RowInput[] = [];
     try {
       for (;;) {
         const step = await gate.wait(Promise.resolve(iterator.next()));
@@ -78,7 +80,8 @@ export class JobRows {
         if (given === undefined) break;
         const row = this.#next(given);
         this.digest?.add(given);
-        if (row !== undefined) yield row;
+        if (row !== undefined) held.push(row);
+        if (this.digest?.confirmed !== false) yield* held.splice(0);
       }
       if (this.#kept < this.done.size) {
         const missing = this.done.size - this.#kept;

@@ -11,12 +11,12 @@ import { checkDelimiter, checkNamesOfColumns, checkResultColumns } from './check
 import { jsonl } from './formats/jsonl.js';
 import { checkFormat, chosenFormat, type FormatChoice } from './formats/rowFormats.js';
 import { JOB_TASKS, type JobTaskName } from './JobTaskName.js';
-import { finishedRows, resultsAlone } from './resultsAlone.js';
+import { resultsAlone, toldTask } from './resultsAlone.js';
 
 export interface EncodeResultsOptions extends FormatOptions {
   /** Default `jsonl`. */
   readonly format?: FormatChoice;
-  /** What the results are of: tables have columns for it. Default `generate`. */
+  /** What the results are of: tables have columns for it. Default: what the first of them says that is no error. */
   readonly task?: JobTaskName;
   /** Of `embed`: how embeddings are written. Default `float`. */
   readonly encoding?: EmbedOptions['encoding'];
@@ -62,6 +62,7 @@ export function checkEncodeOptions(options: Omit<EncodeResultsOptions, 'format'>
 }
 
 async function* bytesOf(results: AsyncIterable<AnyResult> | Iterable<AnyResult>, options: EncodeResultsOptions): AsyncGenerator<Uint8Array, void, undefined> {
-  const pieces = (chosenFormat(options.format) ?? jsonl).encode(finishedRows(results, options.task), resultsAlone(options));
+  const { task, rows } = await toldTask(results, options.task);
+  const pieces = (chosenFormat(options.format) ?? jsonl).encode(rows, resultsAlone(options, task));
   for await (const piece of pieces) yield Buffer.from(piece as Uint8Array);
 }

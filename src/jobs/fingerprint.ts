@@ -35,6 +35,11 @@ export function fingerprintFirstRow(row: RowInput | undefined, read?: RowsRead):
   return { kind: 'stream', firstRow: row === undefined ? null : createHash('sha256').update(stringify(row)).digest('hex'), ...(read && { read }) };
 }
 
+/** What of an input a run is compared by before it reads it. */
+export function begunBy(input: InputFingerprint): InputFingerprint {
+  return input.kind === 'stream' ? { kind: 'stream', firstRow: input.firstRow } : input;
+}
+
 /** What runs before have read of a stream. */
 export function readBefore(input: InputFingerprint | undefined): RowsRead | undefined {
   return input?.kind === 'stream' ? input.read : undefined;
@@ -50,7 +55,12 @@ export class RowsDigest {
 
   /** What a run that goes on will have to come by. */
   get read(): RowsRead {
-    return this.before !== undefined && this.#rows < this.before.rows ? this.before : this.#now();
+    return this.before === undefined || this.confirmed ? this.#now() : this.before;
+  }
+
+  /** Whether all that the run before read has come by. */
+  get confirmed(): boolean {
+    return this.before === undefined || this.#rows >= this.before.rows;
   }
 
   /** @throws UsageError once the rows are not those of the run before */
@@ -63,7 +73,7 @@ export class RowsDigest {
 
   /** @throws UsageError if there were more rows before */
   end(): void {
-    if (this.before === undefined || this.#rows >= this.before.rows) return;
+    if (this.before === undefined || this.confirmed) return;
     throw new UsageError(`the input has ${this.#rows} rows, and the run before read ${this.before.rows}; it was begun with another input`);
   }
 

@@ -9,7 +9,7 @@ import type { GenerateOptions } from '../Row.js';
 import { responseFormatOf } from '../rows/responseFormat.js';
 import { writeFileAtomic } from './atomicFile.js';
 import { BEGIN_ANEW } from './fileErrors.js';
-import { filesOf, type InputFingerprint } from './fingerprint.js';
+import { begunBy, filesOf, type InputFingerprint } from './fingerprint.js';
 import { recordPath } from './outputFiles.js';
 import { readOrdinary } from './readOrdinary.js';
 
@@ -161,7 +161,7 @@ export function checkSameJob(output: string, before: JobRecord, now: JobRecord, 
     const [was, is] = [before.options[name], now.options[name]];
     if (!same(was, is)) differences.push(describeValues(name, was, is));
   }
-  if (input && !same(before.input, now.input)) differences.push(`the input${describeInputs(before.input, now.input)}`);
+  if (input && !same(begunBy(before.input), begunBy(now.input))) differences.push(`the input${describeInputs(before.input, now.input)}`);
   if (differences.length > 0) {
     throw new UsageError(
       `${output}: cannot be resumed, as this run differs from the one that began it in ${differences.join(', ')}; ` +

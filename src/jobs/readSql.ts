@@ -1,8 +1,5 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { checkMembers, type Check } from '../arguments/checkMembers.js';
-import { checkBoolean, checkSignal, checkText } from '../arguments/checks.js';
+import { checkBoolean, checkText } from '../arguments/checks.js';
 import { text } from '../arguments/memberChecks.js';
 import { JobFileError } from '../errors/JobFileError.js';
 import { SpillwayError } from '../errors/SpillwayError.js';
@@ -16,31 +13,28 @@ const PACKAGE = '@duckdb/node-api';
 /** Types of whole numbers that come as text, as they may be larger than a number holds exactly. */
 const WIDE = new Set(['BIGINT', 'UBIGINT', 'HUGEINT', 'UHUGEINT']);
 
+type Rows = readonly (readonly unknown[])[];
 interface Result {
   deduplicatedColumnNames(): readonly string[];
   columnTypes(): readonly { toString(): string }[];
-  yieldRowsJson(): AsyncIterable<readonly (readonly unknown[])[]>;
-  getRowsJson(): Promise<readonly (readonly unknown[])[]>;
+  yieldRowsJson(): AsyncIterable<Rows>;
+}
+interface Statement {
+  readonly columnCount: number;
+  run(): Promise<Result>;
+  destroySync(): void;
 }
 interface Connection {
-  extractStatements(sql: string): Promise<{ readonly count: number; prepare(at: number): Promise<{ run(): Promise<Result> }> }>;
+  extractStatements(sql: string): Promise<{ readonly count: number; prepare(at: number): Promise<Statement> }>;
+  prepare(sql: string): Promise<Statement>;
   run(sql: string): Promise<Result>;
   stream(sql: string): Promise<Result>;
   interrupt(): void;
   closeSync(): void;
 }
-interface DuckDbInstance {
-  connect(): Promise<Connection>;
-  closeSync(): void;
-}
 interface DuckDb {
-  readonly DuckDBInstance: { create(path: string, options?: Readonly<Record<string, string>>): Promise<DuckDbInstance> };
+  readonly DuckDBInstance: { create(path: string, options?: Readonly<Record<string, string>>): Promise<{ connect(): Promise<Connection>; closeSync(): void }> };
 }
-
-/** What DuckDB may take for itself, to sort with, say; `set memory_limit = …` before the query changes it. Beyond that it goes on in files. */
-const MEMORY = '512MB';
-/** Where the rows of the query are put. */
-const COPY = 'spillway_rows';
 
 export interface ReadSqlOptions {
   /** A file of DuckDB's, opened for reading alone. Default: a database in memory. Others are attached by the statements before the query. */
@@ -51,18 +45,14 @@ export interface ReadSqlOptions {
   readonly carryFields?: boolean;
   /** All columns are values for a `promptTemplate`: they go into a row's `fields`, and no prompt is looked for. Default false. */
   readonly templated?: boolean;
-  /** Interrupts the query. */
-  readonly signal?: AbortSignal;
 }
 
-const CHECKS: Readonly<Record<keyof ReadSqlOptions, Check>> = {
-  database: text("a file's path"), columns: checkColumns, carryFields: checkBoolean, templated: checkBoolean, signal: checkSignal,
-};
+const CHECKS: Readonly<Record<keyof ReadSqlOptions, Check>> = { database: text("a file's path"), columns: checkColumns, carryFields: checkBoolean, templated: checkBoolean };
 
 /**
- * The rows of a query, by DuckDB: its own files, and CSV, Parquet, JSON, Postgres, SQLite, S3 … as its extensions have them. Before the first one comes all are copied to a file in the system's folder
- * for temporary ones (`TMPDIR`), which goes when they have been read: no database is held for as long as a job takes, and what goes wrong in the query is told, where DuckDB's streams end as if there
- * were no more rows. A job that is to be resumed needs the rows in the same order each time: say `order by`. Values are as JSON holds them: decimals, dates, moments and whole numbers beyond 2^53 are text.
+ * The rows of a query, by DuckDB: its own files, and CSV, Parquet, JSON, Postgres, SQLite, S3 … as its extensions have them. They are read as they are wanted, and one that
+ * breaks off is an error. A job that is to be resumed needs them in the same order each time: say `order by`. Where a database should not be held for as long as a job takes, copy first:
+ * `create temp table asked as select …; select * from asked`. Values are as JSON holds them: decimals, dates, moments and whole numbers beyond 2^53 are text.
  * @param sql one query, after whatever statements it needs (`attach …; select …`)
  * @throws UsageError at once for a wrong argument, and, while it is iterated, where the package `@duckdb/node-api` is not installed; JobFileError where DuckDB fails, or there is no column of prompts
  * @example
@@ -75,97 +65,98 @@ export function readSql(sql: string, options: ReadSqlOptions = {}): AsyncGenerat
   return rowsOf(sql, options);
 }
 
-async function* rowsOf(sql: string, { database, columns, carryFields = false, templated = false, signal }: ReadSqlOptions): AsyncGenerator<RowInput, void, undefined> {
+async function* rowsOf(sql: string, { database = ':memory:', columns, carryFields = false, templated = false }: ReadSqlOptions): AsyncGenerator<RowInput, void, undefined> {
   const { DuckDBInstance } = await load();
-  const name = database ?? 'SQL';
-  const folder = await mkdtemp(join(tmpdir(), 'spillway-sql-'));
-  let instance: DuckDbInstance | undefined;
+  const name = database === ':memory:' ? 'SQL' : database;
+  const instance = await failing(name, () => DuckDBInstance.create(database, database === ':memory:' ? {} : { access_mode: 'READ_ONLY' }));
   let connection: Connection | undefined;
-  const interrupt = (): void => connection?.interrupt();
-  signal?.addEventListener('abort', interrupt);
   try {
-    const opened = (instance = await failing(name, () => DuckDBInstance.create(':memory:', { memory_limit: MEMORY, temp_directory: join(folder, 'temporary') })));
-    const connected = (connection = await failing(name, () => opened.connect()));
-    const { rows, header, types, count } = await failing(name, () => answerOf(connected, sql, database, join(folder, 'rows.duckdb')));
+    const opened = await failing(name, () => instance.connect());
+    connection = opened;
+    const { rows, header, types, hasEnd } = await failing(name, () => answerOf(opened, sql));
     if (!templated) checkPromptColumn(name, header, columns);
     const fields = fieldsOfTable(name, header, columns);
     const wide = types.map((type) => WIDE.has(type));
+    let ended = !hasEnd;
     let number = 0;
     const chunks = rows[Symbol.asyncIterator]();
     for (let step = await failing(name, () => chunks.next()); step.done !== true; step = await failing(name, () => chunks.next())) {
       for (const values of step.value) {
+        if (hasEnd && values[header.length] === true) {
+          ended = true;
+          continue;
+        }
         number += 1;
         const { carry, ...row } = tableRow(Object.fromEntries(header.map((column, at) => [column, valueOf(values[at], wide[at] === true)])), fields, number, templated);
         yield carryFields && carry !== undefined ? { ...row, carry } : row;
       }
     }
-    if (number !== count) throw new JobFileError(name, `found ${number} rows in the copy of the query's, expected ${count}; rows that were finished are intact`);
+    if (!ended) {
+      throw new JobFileError(name, `the query broke off behind row ${number}, and DuckDB does not say why: a database may have gone away, or a value could not be read; rows that were finished are intact`);
+    }
   } finally {
-    signal?.removeEventListener('abort', interrupt);
     connection?.interrupt();
     connection?.closeSync();
-    instance?.closeSync();
-    await rm(folder, { recursive: true, force: true });
+    instance.closeSync();
   }
 }
 
 interface Answer {
-  readonly rows: AsyncIterable<readonly (readonly unknown[])[]>;
+  readonly rows: AsyncIterable<Rows>;
+  /** Of the query's columns. */
   readonly header: readonly string[];
   readonly types: readonly string[];
-  readonly count: number;
+  /** Whether a row stands behind those of the query, with true in a column more. */
+  readonly hasEnd: boolean;
 }
 
-async function answerOf(connection: Connection, sql: string, database: string | undefined, file: string): Promise<Answer> {
-  if (database !== undefined) {
-    await connection.run(`attach '${database.replaceAll("'", "''")}' (read_only)`);
-    // DuckDB names it, by its file.
-    const [[own] = []] = await (await connection.run("select database_name from duckdb_databases() where not internal and path is not null")).getRowsJson();
-    await connection.run(`use "${String(own).replaceAll('"', '""')}"`);
-  }
+/**
+ * What DuckDB streams ends at an error as if there were no more rows: its C interface returns nothing in both cases, and the package does not ask further. So a row of ours comes last.
+ * @throws DuckDB's errors
+ */
+async function answerOf(connection: Connection, sql: string): Promise<Answer> {
   const { before, query } = await lastStatement(connection, sql);
   const statements = before === '' ? undefined : await connection.extractStatements(before);
   for (let at = 0; at < (statements?.count ?? 0); at += 1) await (await statements?.prepare(at))?.run();
-  if ((await statementsOf(connection, copyOf(query))) === 0) return answerAtOnce(await connection.run(query));
-  await connection.run(`attach '${file.replaceAll("'", "''")}' as ${COPY}`);
-  await connection.run(copyOf(query));
-  const [[count] = []] = await (await connection.run(`select count(*) from ${COPY}.main.rows`)).getRowsJson();
-  const result = await connection.stream(`select * from ${COPY}.main.rows`);
-  return { ...columnsOf(result), rows: result.yieldRowsJson(), count: Number(count) };
+  // On a line of its own, as the query may end with a comment.
+  const width = await columnsOf(connection, `from (${query}\n)`);
+  // What cannot be asked within another query (`call`, `insert … returning`) is made as a whole, and then its errors are told.
+  const result = await (width === undefined ? connection.run(query) : connection.stream(`select *, false from (${query}\n) union all select ${'null, '.repeat(width)}true`));
+  const [header, types] = [result.deduplicatedColumnNames(), result.columnTypes().map((type) => type.toString())];
+  return { rows: result.yieldRowsJson(), header: header.slice(0, width), types: types.slice(0, width), hasEnd: width !== undefined };
 }
 
-/** What no table can be made of (`describe t`) is short. */
-async function answerAtOnce(result: Result): Promise<Answer> {
-  const rows = await result.getRowsJson();
-  return { ...columnsOf(result), rows: (async function* () { yield rows; })(), count: rows.length };
+/** How many columns a query has; undefined where it is none. */
+async function columnsOf(connection: Connection, query: string): Promise<number | undefined> {
+  try {
+    const statement = await connection.prepare(query);
+    const { columnCount } = statement;
+    statement.destroySync();
+    return columnCount;
+  } catch {
+    return undefined;
+  }
 }
 
-function columnsOf(result: Result): Pick<Answer, 'header' | 'types'> {
-  return { header: result.deduplicatedColumnNames(), types: result.columnTypes().map((type) => type.toString()) };
-}
-
-function copyOf(query: string): string {
-  return `create table ${COPY}.main.rows as ${query}`;
-}
-
-/** The last statement, and those before it: parted at the last semicolon that is one for DuckDB's own parser, which finds as many statements in both parts as in the whole. */
+/** The last statement, and those before it: parted at the last semicolon that parts statements for DuckDB's own parser, so that none in a text or a comment is taken for one. */
 async function lastStatement(connection: Connection, sql: string): Promise<{ readonly before: string; readonly query: string }> {
-  const { count } = await connection.extractStatements(sql);
-  if (count === 0) throw new Error('found no statement, expected a query');
   for (let at = sql.lastIndexOf(';'); at >= 0; at = at === 0 ? -1 : sql.lastIndexOf(';', at - 1)) {
     const [before, query] = [sql.slice(0, at), sql.slice(at + 1)];
-    const own = await statementsOf(connection, query);
-    if (own > 0 && own + (await statementsOf(connection, before)) === count) return { before, query };
+    const [first, last] = [await statementsOf(connection, before), await statementsOf(connection, query)];
+    if (first === undefined || last === 0) continue;
+    // Behind a semicolon that counts, no parenthesis can close.
+    if ((await statementsOf(connection, `${before}; )`)) === undefined) return { before: first === 0 ? '' : before, query };
   }
+  if ((await statementsOf(connection, sql)) === 0) throw new Error('found no statement, expected a query');
   return { before: '', query: sql };
 }
 
-/** How many a text has; none if it cannot be parsed. */
-async function statementsOf(connection: Connection, sql: string): Promise<number> {
+/** How many statements a text has; undefined if it cannot be parsed. DuckDB has no answer for a text without any, so it gets one more. */
+async function statementsOf(connection: Connection, sql: string): Promise<number | undefined> {
   try {
-    return (await connection.extractStatements(sql)).count;
+    return (await connection.extractStatements(`${sql}\n; select 1`)).count - 1;
   } catch {
-    return 0;
+    return undefined;
   }
 }
 

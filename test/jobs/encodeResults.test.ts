@@ -54,15 +54,33 @@ test('properties of a schema have columns, of JSON Schema and of zod', async () 
   expect(() => encodeResults(held, { schema: responseFormat.schema as never })).toThrow('a JSON Schema is a responseFormat');
 });
 
-test('answers of other tasks have columns of their own, where they are said to be theirs', async () => {
+test('answers of other tasks have columns of their own', async () => {
   const common = { index: 0, usage: { promptTokens: 2, completionTokens: 1 } };
   const csv = async (result: object, options: object): Promise<string> => text(Readable.from(encodeResults([{ ...common, id: 1, ...result }], { format: 'csv', ...options })));
   expect(await csv({ label: 'yes', probability: 0.75, probabilities: { yes: 0.75, no: 0.25 } }, { task: 'classify' })).toBe('id,label,probability,probabilities,error_code,error_message,prompt_tokens,completion_tokens\n1,yes,0.75,"{""yes"":0.75,""no"":0.25}",,,2,1\n');
   expect(await csv({ embedding: [0.5, 1] }, { task: 'embed' })).toBe('id,embedding,error_code,error_message,prompt_tokens,completion_tokens\n1,"[0.5,1]",,,2,1\n');
   expect(await csv({ embedding: 'AAAAPw==' }, { task: 'embed', encoding: 'base64' })).toContain('1,AAAAPw==,');
   expect(await csv({ scores: [{ logprob: -1, tokens: 2 }] }, { task: 'score' })).toContain('1,"[{""logprob"":-1,""tokens"":2}]",');
-  await expect(csv({ label: 'yes' }, {})).rejects.toThrow("task: found generate, and a result of classify, expected task: 'classify'");
-  await expect(csv({ text: 'yes' }, { task: 'embed' })).rejects.toThrow("task: found embed, and a result of generate, expected task: 'generate'");
+  await expect(csv({ text: 'yes', finishReason: 'stop' }, { task: 'embed' })).rejects.toThrow('task: found a result of generate among those of embed, expected all of one task');
+});
+
+test('the first result that says what was done decides, whatever errors come before it', async () => {
+  const common = { usage: { promptTokens: 2, completionTokens: 0 } };
+  const error = { code: 'too-long' as const, message: 'no' };
+  const results = [{ ...common, id: 1, index: 0, error }, { ...common, id: 2, index: 1, embedding: [0.5] }, { ...common, id: 3, index: 2, error }];
+  expect(await text(Readable.from(encodeResults(results, { format: 'csv' })))).toBe('id,embedding,error_code,error_message,prompt_tokens,completion_tokens\n1,,too-long,no,2,0\n2,[0.5],,,2,0\n3,,too-long,no,2,0\n');
+  expect((await text(Readable.from(encodeResults(results)))).split('\n')[1]).toContain('"embedding":[0.5]');
+  const mixed = [...results, { ...common, id: 4, index: 3, label: 'yes' }];
+  await expect(text(Readable.from(encodeResults(mixed, { format: 'csv' })))).rejects.toThrow('task: found a result of classify among those of embed, expected all of one task');
+  expect((await text(Readable.from(encodeResults(results.slice(0, 1), { format: 'csv' })))).split(',').slice(0, 3)).toEqual(['id', 'text', 'finish_reason']);
+});
+
+test('embeddings are written as they are asked for, whatever form they have', async () => {
+  const result = { id: 1, index: 0, usage: { promptTokens: 2, completionTokens: 0 } };
+  const base64 = Buffer.from(Float32Array.of(0.5, -1).buffer).toString('base64');
+  const csv = async (embedding: readonly number[] | string, encoding: 'float' | 'base64'): Promise<string> => text(Readable.from(encodeResults([{ ...result, embedding }], { format: 'csv', encoding })));
+  expect(await csv(base64, 'float')).toContain('\n1,"[0.5,-1]",');
+  expect(await csv([0.5, -1], 'base64')).toContain(`\n1,${base64},`);
 });
 
 test('embeddings in Parquet are lists of float32, which may be empty or none', async () => {

@@ -52,6 +52,24 @@ describe('an input that comes once, without ids', () => {
     expect(readResults(output).slice(0, before.length)).toEqual(before);
     // As it was, it is still gone on with.
     expect(await goOn(PROMPTS)).toMatchObject({ rows: 12 });
+    expect(readResults(output).map(({ text }) => text)).toEqual(PROMPTS.map((prompt) => prompt.toUpperCase()));
+  });
+
+  test('none of the rows that a run had read is answered before all of them are known to be the same', async () => {
+    const { output } = await begun(7);
+    const [engine, before] = [new StubEngine({ width: 1 }), readResults(output).length];
+    await failureOf(runJob({ engine, input: rows(changed(before + 1)), output, resume: true }));
+    expect(engine.admitted).toEqual([]);
+    expect(readResults(output)).toHaveLength(before);
+  });
+
+  test('a run that tries errors again, and is killed, leaves nothing behind that refuses the input', async () => {
+    const { output } = await begun(7);
+    const input = rows(changed(11));
+    const ended = runJob({ engine: new StubEngine({ delay: () => 5 }), input, output, resume: true, retryErrors: true });
+    while (readResults(output).length < 9) await new Promise((resolve) => setTimeout(resolve, 1));
+    expect((JSON.parse(readFileSync(recordPath(output), 'utf8')) as { input: object }).input).not.toHaveProperty('read');
+    await ended;
   });
 
   test('rows that failed may be others when they are tried again', async () => {

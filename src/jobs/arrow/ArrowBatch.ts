@@ -12,7 +12,8 @@ export interface ArrowBatch {
 export interface ArrowVector {
   readonly type: ArrowType;
   readonly length: number;
-  readonly data: readonly { readonly values: unknown }[];
+  /** Pieces, one behind the other. */
+  readonly data: readonly { readonly length: number; readonly values: unknown; readonly valueOffsets: unknown; readonly dictionary?: ArrowVector }[];
   get(index: number): unknown;
   getChildAt(index: number): ArrowVector | null;
 }
@@ -23,8 +24,6 @@ export interface ArrowType {
   readonly unit?: number;
   readonly scale?: number;
   readonly timezone?: string | null;
-  /** Of a dictionary: what stands in it. */
-  readonly dictionary?: ArrowType;
   toString(): string;
   readonly children?: readonly { readonly name: string; readonly type: ArrowType }[] | null;
 }

@@ -4,33 +4,15 @@ import { ARROW_TYPE as TYPE, type ArrowType, type ArrowVector } from './ArrowBat
 const DAY_MILLISECONDS = 86_400_000;
 /** `TimeUnit` of the format, and how many of ours one is: Parquet has no seconds, and writes thousandths. */
 const UNITS: readonly (readonly [unit: TimeUnit, factor: bigint])[] = [['MILLIS', 1_000n], ['MILLIS', 1n], ['MICROS', 1n], ['NANOS', 1n]];
-const MILLISECOND_NANOS = 1e6;
 
 /**
  * The value of a row of a column as JSON can hold it, as of Parquet: numbers that are too large, decimals, dates and times as text, bytes as base64; lists and structures as such.
  * @throws Error for a type that has no words
  */
 export function arrowValue(vector: ArrowVector, row: number): unknown {
-  const { type } = vector;
   const value = vector.get(row);
   if (value === null || value === undefined) return null;
-  // What the package makes of moments has lost digits: it counts milliseconds in doubles.
-  if (type.typeId === TYPE.timestamp) return inUnit(stored(vector, row), type, (moment, unit) => timestampOf(moment, unit, isUtc(type)));
-  if (type.typeId === TYPE.struct) return structure(type, (at) => childValue(vector.getChildAt(at), row));
-  return plainValue(value, type);
-}
-
-function childValue(child: ArrowVector | null, row: number): unknown {
-  return child === null ? null : arrowValue(child, row);
-}
-
-function structure({ children }: ArrowType, valueOf: (at: number) => unknown): object {
-  return Object.fromEntries((children ?? []).map(({ name }, at) => [name, valueOf(at)]));
-}
-
-/** A value as the package gives it. */
-function plainValue(value: unknown, type: ArrowType): unknown {
-  if (value === null || value === undefined) return null;
+  const { type } = vector;
   switch (type.typeId) {
     case TYPE.text:
     case TYPE.largeText:
@@ -48,8 +30,9 @@ function plainValue(value: unknown, type: ArrowType): unknown {
       return dateOf(Math.floor(Number(value) / DAY_MILLISECONDS));
     case TYPE.time:
       return inUnit(BigInt(value as number | bigint), type, timeOf);
+    // What the package makes of moments has lost digits: it counts milliseconds in doubles.
     case TYPE.timestamp:
-      return timestampOf(BigInt(Math.round((value as number) * MILLISECOND_NANOS)), 'NANOS', isUtc(type));
+      return inUnit(BigInt(stored(vector, row)), type, (moment, unit) => timestampOf(moment, unit, (type.timezone ?? '') !== ''));
     case TYPE.binary:
     case TYPE.largeBinary:
     case TYPE.fixedBinary:
@@ -62,25 +45,26 @@ function plainValue(value: unknown, type: ArrowType): unknown {
       return Array.from({ length: list.length }, (_, at) => arrowValue(list, at));
     }
     case TYPE.struct:
-      return structure(type, (at) => plainValue(...memberOf(value, type, at)));
-    case TYPE.map: {
-      const [entry] = type.children ?? [];
-      const of = entry?.type.children?.[1]?.type;
-      return Object.fromEntries(Array.from(value as Iterable<readonly [unknown, unknown]>, ([name, each]) => [String(name), of ? plainValue(each, of) : null]));
-    }
+      return Object.fromEntries((type.children ?? []).map(({ name }, at) => [name, childValue(vector.getChildAt(at), row)]));
+    case TYPE.map:
+      return mapValue(vector, row);
     case TYPE.dictionary:
-      if (type.dictionary) return plainValue(value, type.dictionary);
+      return childValue(pieceOf(vector, row).piece.dictionary, Number(stored(vector, row)));
+    default:
+      throw new Error(`found values of the type ${type.toString()}, expected numbers, text, bytes, dates, times, and lists and structures of them`);
   }
-  throw new Error(`found values of the type ${type.toString()}, expected numbers, text, bytes, dates, times, and lists and structures of them`);
 }
 
-function memberOf(value: unknown, { children }: ArrowType, at: number): readonly [unknown, ArrowType] {
-  const { name = '', type = { typeId: TYPE.null } } = children?.[at] ?? {};
-  return [(value as Readonly<Record<string, unknown>>)[name], type];
+function childValue(child: ArrowVector | null | undefined, row: number): unknown {
+  return child ? arrowValue(child, row) : null;
 }
 
-function isUtc({ timezone }: ArrowType): boolean {
-  return (timezone ?? '') !== '';
+function mapValue(vector: ArrowVector, row: number): object {
+  const { piece, at } = pieceOf(vector, row);
+  const [from = 0, to = 0] = (piece.valueOffsets as Int32Array).subarray(at, at + 2);
+  const entries = vector.getChildAt(0);
+  const [names, values] = [entries?.getChildAt(0), entries?.getChildAt(1)];
+  return Object.fromEntries(Array.from({ length: to - from }, (_, entry) => [String(childValue(names, from + entry)), childValue(values, from + entry)]));
 }
 
 function inUnit(value: bigint, { unit = 1 }: ArrowType, textOf: (value: bigint, unit: TimeUnit) => string): string {
@@ -89,9 +73,19 @@ function inUnit(value: bigint, { unit = 1 }: ArrowType, textOf: (value: bigint, 
   return textOf(value * known[1], known[0]);
 }
 
-/** As it stands in memory. A vector of a batch, or of a value, is one piece. */
-function stored({ data: [piece] }: ArrowVector, row: number): bigint {
-  return (piece?.values as BigInt64Array | undefined)?.[row] ?? 0n;
+/** As it stands in memory. */
+function stored(vector: ArrowVector, row: number): bigint | number {
+  const { piece, at } = pieceOf(vector, row);
+  return (piece.values as ArrayLike<bigint | number>)[at] ?? 0;
+}
+
+function pieceOf({ data }: ArrowVector, row: number): { readonly piece: ArrowVector['data'][number]; readonly at: number } {
+  let at = row;
+  for (const piece of data) {
+    if (at < piece.length) return { piece, at };
+    at -= piece.length;
+  }
+  throw new Error(`found ${row - at} rows, expected ${row + 1} at least`);
 }
 
 /** A whole number of 32-bit words, the lowest first, in two's complement. */

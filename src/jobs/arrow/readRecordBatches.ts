@@ -57,7 +57,7 @@ function columnsOf(batch: ArrowBatch, name: string): readonly (readonly [column:
   const { numRows, schema, getChildAt } = membersOf(batch);
   const { fields } = membersOf(schema);
   if (!Number.isSafeInteger(numRows) || !Array.isArray(fields) || typeof getChildAt !== 'function') {
-    throw new JobFileError(name, `found ${found(batch)}, expected a record batch of apache-arrow`);
+    throw new JobFileError(name, `found ${found(batch)}, expected a record batch of apache-arrow (of a table: its batches)`);
   }
   return batch.schema.fields.map((field, at) => [field.name, batch.getChildAt(at) as ArrowVector] as const);
 }

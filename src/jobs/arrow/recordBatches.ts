@@ -10,7 +10,7 @@ import { checkEncodeOptions, ENCODE_CHECKS, type EncodeResultsOptions } from '..
 import type { ColumnKind } from '../formats/columnKinds.js';
 import type { FinishedRow, WriteOptions } from '../formats/RowFormat.js';
 import { answerColumns, carriedColumns, carriedNames, storedValue, type TableColumn } from '../formats/tableColumns.js';
-import { finishedRows, resultsAlone } from '../resultsAlone.js';
+import { resultsAlone, toldTask } from '../resultsAlone.js';
 
 /** Of the package `apache-arrow`, what batches are made with: `import * as arrow from 'apache-arrow'`. Each class is called with `new`. */
 export interface ArrowLibrary {
@@ -71,12 +71,14 @@ export function recordBatches<Arrow extends ArrowLibrary>(
   const { arrow, batchRows = BATCH_ROWS, ...others } = options;
   checkArrow('arrow', arrow);
   checkEncodeOptions(others);
-  return batchesOf(finishedRows(results, options.task), arrow, batchRows, resultsAlone(others));
+  return batchesOf(results, arrow, batchRows, others);
 }
 
 async function* batchesOf<Arrow extends ArrowLibrary>(
-  rows: AsyncIterable<FinishedRow>, arrow: Arrow, batchRows: number, options: WriteOptions,
+  results: AsyncIterable<AnyResult> | Iterable<AnyResult>, arrow: Arrow, batchRows: number, others: Omit<EncodeResultsOptions, 'format'>,
 ): AsyncGenerator<InstanceType<Arrow['RecordBatch']>, void, undefined> {
+  const { task, rows } = await toldTask(results, others.task);
+  const options = resultsAlone(others, task);
   let maker: BatchMaker | undefined;
   let pending: FinishedRow[] = [];
   const batch = (): InstanceType<Arrow['RecordBatch']> => {

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { membersOf } from '../../arguments/membersOf.js';
 import type { AnyResult } from '../../Results.js';
 import type { RowFailure } from '../../Row.js';
-import { float32Numbers, float32Of, float32Text } from '../../rows/float32.js';
+import { embeddingAs } from '../../rows/embeddingAs.js';
 import type { FinishedRow } from './RowFormat.js';
 
 /** Errors that are none of the request's. */
@@ -32,7 +32,8 @@ function bodyOf(carry: FinishedRow['carry'], choices: readonly AnyResult[], name
   const [first] = choices;
   const prompt = first?.usage.promptTokens ?? 0;
   if (first?.embedding !== undefined) {
-    const embedding = encoded(first.embedding, membersOf(body)['encoding_format'] === 'base64');
+    // As the request wants it, whatever the run was told.
+    const embedding = embeddingAs(first.embedding, membersOf(body)['encoding_format'] === 'base64' ? 'base64' : 'float');
     return { object: 'list', data: [{ object: 'embedding', index: 0, embedding }], model: typeof model === 'string' ? model : '', usage: { prompt_tokens: prompt, total_tokens: prompt } };
   }
   const completion = choices.reduce((sum, { usage }) => sum + usage.completionTokens, 0);
@@ -46,10 +47,4 @@ function bodyOf(carry: FinishedRow['carry'], choices: readonly AnyResult[], name
     }),
     usage: { prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion },
   };
-}
-
-/** An embedding as the request wants it, whatever the run was told: numbers of float32 and their base64 say the same. */
-function encoded(embedding: readonly number[] | string, base64: boolean): readonly number[] | string {
-  if (typeof embedding === 'string') return base64 ? embedding : float32Numbers(float32Of(embedding) ?? new Float32Array());
-  return base64 ? float32Text(Float32Array.from(embedding)) : embedding;
 }

@@ -45,7 +45,8 @@ export function requestedRow(request: unknown, line: number, task: JobTaskName):
 }
 
 /** @throws RowError */
-function embeddedRow(id: string, { input, dimensions, encoding_format: encoding = 'float' }: Body, line: number): RowInput {
+function embeddedRow(id: string, { input, dimensions, encoding_format: format }: Body, line: number): RowInput {
+  const encoding = format ?? 'float';
   if (encoding !== 'float' && encoding !== 'base64') throw new RowError('invalid-parameter', `body.encoding_format: found ${found(encoding)}, expected float or base64`);
   if (typeof input !== 'string' && !Array.isArray(input)) throw new RowError('invalid-row', `body.input: found ${found(input)}, expected a text, a list of one, or token ids`);
   const row = parseRow({ id, ...promptOf('input', input) }, line, false);
@@ -95,7 +96,7 @@ function promptOf(name: string, prompt: unknown): Body {
   const first: unknown = prompt[0];
   if (prompt.length === 1 && typeof first === 'string') return { prompt: first };
   if (prompt.length === 1 && Array.isArray(first)) return { tokens: first };
-  if (prompt.some((token) => typeof token !== 'number')) {
+  if (prompt.length > 1 && prompt.every((each) => typeof each === 'string' || Array.isArray(each))) {
     throw new RowError('invalid-row', `${name}: found ${prompt.length} texts, expected one: each has a request of its own`);
   }
   return { tokens: prompt };

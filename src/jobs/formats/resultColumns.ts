@@ -1,6 +1,7 @@
 import { found } from '../../arguments/found.js';
 import { UsageError } from '../../errors/UsageError.js';
 import type { AnyResult } from '../../Results.js';
+import { embeddingAs } from '../../rows/embeddingAs.js';
 import type { DeclaredProperty } from '../../schema/declaredProperties.js';
 import type { ColumnKind } from './columnKinds.js';
 import { COLUMN_OF, PropertyCells, type PropertyCell } from './propertyColumns.js';
@@ -31,8 +32,8 @@ const COLUMNS: readonly KnownColumn[] = [
   { name: 'probability', task: 'classify', type: 'number', value: ({ probability }) => probability },
   { name: 'probabilities', task: 'classify', type: 'text', value: ({ probabilities }) => probabilities && JSON.stringify(probabilities) },
   { name: 'scores', task: 'score', type: 'text', value: ({ scores }) => scores && JSON.stringify(scores) },
-  { name: 'embedding', part: 'vector', task: 'embed', type: 'vector', value: ({ embedding }) => (typeof embedding === 'object' ? embedding : undefined) },
-  { name: 'embedding', part: 'base64', task: 'embed', type: 'text', value: ({ embedding }) => (typeof embedding === 'string' ? embedding : undefined) },
+  { name: 'embedding', part: 'vector', task: 'embed', type: 'vector', value: ({ embedding }) => embedding && embeddingAs(embedding, 'float') },
+  { name: 'embedding', part: 'base64', task: 'embed', type: 'text', value: ({ embedding }) => embedding && embeddingAs(embedding, 'base64') },
   { name: 'error_code', type: 'text', value: ({ error }) => error?.code },
   { name: 'error_message', type: 'text', value: ({ error }) => error?.message },
   { name: 'prompt_tokens', type: 'count', value: ({ usage }) => usage.promptTokens },

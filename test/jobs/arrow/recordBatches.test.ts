@@ -80,8 +80,8 @@ test('wrong arguments and rows that do not fit', async () => {
   expect((await failureOf(other)).message).toBe('output: column n: found two, expected values as in the rows before');
   const more = collect(recordBatches(from([{ ...common, id: 1, row: { n: 1 } }, { ...common, id: 2, row: { m: 1 } }]), { arrow, batchRows: 1 }));
   expect((await failureOf(more)).message).toContain('found a row with the field "m", expected the fields of the first row, "n"');
-  const labels = collect(recordBatches(from([{ ...common, id: 1, label: 'x' }]), { arrow }));
-  expect((await failureOf(labels)).message).toBe("task: found generate, and a result of classify, expected task: 'classify'");
+  const labels = collect(recordBatches(from([{ ...common, id: 1 }, { id: 2, index: 1, label: 'x', usage: common.usage }]), { arrow }));
+  expect((await failureOf(labels)).message).toBe('task: found a result of classify among those of generate, expected all of one task');
 });
 
 async function* from(list: readonly AnyResult[]): AsyncGenerator<AnyResult> {

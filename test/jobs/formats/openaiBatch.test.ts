@@ -161,7 +161,7 @@ describe('embeddings', () => {
   const base64 = Buffer.from(Float32Array.from(vector).buffer).toString('base64');
 
   test('of a text, a list of one, and tokens; with fewer dimensions; as numbers or base64, whatever the run makes', async () => {
-    const requests = [embeddings('a'), embeddings('b', { input: ['hello'] }), embeddings('c', { input: [1, 2], dimensions: 1 }), embeddings('d', { encoding_format: 'base64' })];
+    const requests = [embeddings('a'), embeddings('b', { input: ['hello'] }), embeddings('c', { input: [1, 2], dimensions: 1, encoding_format: null, user: null }), embeddings('d', { encoding_format: 'base64' })];
     expect(await bodies(requests)).toEqual([answer(vector), answer(vector), answer(vector.slice(0, 1)), answer(base64)]);
     expect(await bodies([embeddings('a'), embeddings('b', { encoding_format: 'base64' })], base64)).toEqual([answer(vector), answer(base64)]);
   });

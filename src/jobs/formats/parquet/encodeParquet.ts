@@ -32,6 +32,14 @@ export async function* encodeParquet(results: AsyncIterable<FinishedRow>, option
   yield file.end();
 }
 
+/** The least and the most of a column are kept until the file ends, and may be views of pages that they came in: a megabyte each. */
+function withOwnStatistics(chunk: RowGroup['columns'][number]): RowGroup['columns'][number] {
+  const { meta_data: meta } = chunk;
+  if (meta?.statistics === undefined) return chunk;
+  const own = Object.entries(meta.statistics).map(([name, value]) => [name, value instanceof Uint8Array ? value.slice() : (value as unknown)]);
+  return { ...chunk, meta_data: { ...meta, statistics: Object.fromEntries(own) as NonNullable<typeof meta.statistics> } };
+}
+
 class GroupWriter {
   readonly #writer = new ByteWriter();
   readonly #groups: RowGroup[] = [];
@@ -76,7 +84,7 @@ class GroupWriter {
         },
         pageData: leaf.values(rows),
       });
-      return chunk;
+      return withOwnStatistics(chunk);
     } catch (error) {
       if (error instanceof SpillwayError) throw error;
       throw new JobFileError(
