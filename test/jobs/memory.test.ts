@@ -1,11 +1,18 @@
+import { writeFileSync } from 'node:fs';
 import { Writable } from 'node:stream';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect, test } from '@jest/globals';
+import { parquetWriteBuffer } from 'hyparquet-writer';
+import { parquet } from '../../src/jobs/formats/parquet/parquet.js';
+import type { FinishedRow } from '../../src/jobs/formats/RowFormat.js';
+import type { Table } from '../../src/jobs/formats/Table.js';
 import { readRows } from '../../src/jobs/readRows.js';
 import { runJob } from '../../src/jobs/runJob.js';
+import { temporaryFolder } from './support/files.js';
 import { StubEngine } from './support/stubEngine.js';
 
+const path = temporaryFolder();
 const ROWS = 300_000;
 
 setFlagsFromString('--expose-gc');
@@ -41,6 +48,29 @@ test('memory does not grow with the rows of a job', async () => {
   // The ids that were seen take some 20 bytes each; kept as strings they, or a row, would take hundreds.
   const growth = Math.max(...heaps.slice(-3)) - Math.min(...heaps.slice(2, 5));
   expect(growth).toBeLessThan(ROWS * 36);
+}, 120_000);
+
+test('nor with the row groups of Parquet, whose least and most values come in pages', async () => {
+  const [input, groups] = [path('rows.parquet'), 12];
+  const prompts = Array.from({ length: 10_000 * groups }, (_, at) => `prompt ${at} ${'and so on '.repeat(8)}`);
+  writeFileSync(input, Buffer.from(parquetWriteBuffer({ columnData: [{ name: 'prompt', data: prompts, type: 'STRING' }], rowGroupSize: 10_000 })));
+  prompts.length = 0;
+  const held: number[] = [];
+  let table: Table | undefined;
+  const source = { name: input, path: input, bytes: () => { throw new Error('nobody reads it from its beginning'); } };
+  const finished = async function* (): AsyncGenerator<FinishedRow> {
+    let index = 0;
+    for await (const { carry } of parquet.rows(source, { carryFields: true, exact: true, maxLineBytes: 2 ** 20, onTable: (found) => { table = found; } })) {
+      yield { result: { id: index, index: index++, text: '', tokens: [], finishReason: 'stop', usage: { promptTokens: 1, completionTokens: 0 } }, carry };
+    }
+  };
+  for await (const _ of parquet.encode(finished(), { table: () => table, resultColumns: { text: 'answer' }, parts: [], name: 'output' })) {
+    collectGarbage();
+    held.push(process.memoryUsage().arrayBuffers);
+  }
+  expect(held).toHaveLength(groups + 1);
+  // Pages come and go meanwhile.
+  expect(Math.min(...held.slice(-4)) - Math.min(...held.slice(0, 4))).toBeLessThan(2 * 2 ** 20);
 }, 120_000);
 
 test('a consumer that stops taking rows stops the reading of the input', async () => {
