@@ -1,12 +1,12 @@
-import { describe, expect, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { NativeGrammar, NativeVocabulary, TokenTexts } from '../../src/bindings/Grammars.js';
 import { loadAddon } from '../../src/bindings/loadAddon.js';
+import { describeGrammars } from '../support/grammars.js';
 import { greedyRow } from './support/runPass.js';
 import { makeTinyModel } from './support/tinyModel.js';
 
 const addon = loadAddon();
-const withGrammars = addon.grammars ? describe : describe.skip;
 const bytes = (text: string): Uint8Array => Uint8Array.from(Buffer.from(text));
 
 /** Letters, and an end. */
@@ -24,7 +24,7 @@ async function refusal(call: () => unknown): Promise<unknown> {
   }
 }
 
-withGrammars('vocabularies and grammars of the addon', () => {
+describeGrammars('vocabularies and grammars of the addon', () => {
   test.each<[string, Partial<Record<keyof TokenTexts, unknown>>, string]>([
     ['other bytes than lengths', { bytes: bytes('abc') }, 'lengths: found 10 bytes, expected the 3 given'],
     ['an end that is no token', { ends: Uint32Array.of(11) }, 'end token'],

@@ -2,6 +2,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
 import { parse } from 'csv-parse/sync';
 import { readResults, temporaryFolder, writeLines } from '../jobs/support/files.js';
+import { testGrammars } from '../support/grammars.js';
 import { tinyChatModel } from '../support/tinyChatModel.js';
 import { runCli } from './support.js';
 
@@ -23,7 +24,7 @@ describe('generate --json-schema, --regex, --grammar, --choices', () => {
     expect(existsSync(path('never.jsonl'))).toBe(false);
   });
 
-  test('results have values, in lines, tables and answers to a batch; another schema is another job', async () => {
+  testGrammars('results have values, in lines, tables and answers to a batch; another schema is another job', async () => {
     await using model = await tinyChatModel();
     const run = async (input: string, output: string, ...more: string[]): Promise<{ code: number; stderr: string }> =>
       runCli(['generate', '--model', model.path, '--input', path(input), '--output', path(output), '--max-new-tokens', '40', ...more]);
@@ -48,7 +49,7 @@ describe('generate --json-schema, --regex, --grammar, --choices', () => {
     expect(readFileSync(path('answers.jsonl'), 'utf8')).toMatch(/"content":"\{\\"ok\\":(true|false)\}"/);
   });
 
-  test('columns of properties: refused before a model is looked for, renamed, answered from earlier runs, and cut off', async () => {
+  testGrammars('columns of properties: refused before a model is looked for, renamed, answered from earlier runs, and cut off', async () => {
     const schema = '{"type":"object","properties":{"first name":{"type":"string","maxLength":4},"n":{"type":"integer","minimum":1,"maximum":9}},"required":["first name","n"],"additionalProperties":false}';
     writeFileSync(path('table.csv'), 'prompt,n\nx,1\ny,2\n');
     const run = (model: string, output: string, ...more: string[]): ReturnType<typeof runCli> =>

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import addFormats from 'ajv-formats';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { from, lastValueFrom, toArray } from 'rxjs';
@@ -9,6 +9,7 @@ import { UsageError } from '../../src/errors/UsageError.js';
 import { offloadGenerate } from '../../src/operators/offloadGenerate.js';
 import type { Row, RowResult } from '../../src/Row.js';
 import { EnforcedSchema } from '../../src/schema/EnforcedSchema.js';
+import { describeGrammars } from '../support/grammars.js';
 import { enforced, suite } from '../support/jsonSchemaSuite.js';
 import { tinyChatModel } from '../support/tinyChatModel.js';
 
@@ -20,7 +21,7 @@ const all = async <T>(rows: AsyncIterable<T>): Promise<T[]> => {
 const prompts = (count: number): Row[] => Array.from({ length: count }, (_, at) => ({ prompt: `row ${at}` }));
 
 /** A tiny random model, with a token a byte: what it says means nothing, and has to have the form. */
-describe('answers that are held to a format', () => {
+describeGrammars('answers that are held to a format', () => {
   let model: Awaited<ReturnType<typeof tinyChatModel>>;
   let engine: Engine;
 

@@ -10,6 +10,7 @@ import { main as classified } from '../../examples/06-classify.js';
 import { main as extractToObject } from '../../examples/07-extract-to-object.js';
 import { collect } from '../jobs/support/files.js';
 import { readRows } from '../../src/jobs/readRows.js';
+import { testGrammars } from '../support/grammars.js';
 import { tinyChatModel } from '../support/tinyChatModel.js';
 
 /** The examples on a tiny random model: what they say means nothing, how they work is checked. */
@@ -82,7 +83,7 @@ describe('examples', () => {
     await rm(folder, { recursive: true });
   });
 
-  test('the extraction finds a person of the right form in every note, and a table has columns of them', async () => {
+  testGrammars('the extraction finds a person of the right form in every note, and a table has columns of them', async () => {
     const { people, table } = await extractToObject(model.path);
     expect(people).toHaveLength(3);
     const rows = await collect(readRows(table, { carryFields: true, columns: { prompt: 'note' } }));

@@ -1,10 +1,9 @@
 import './support/emulatedAddon.js';
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, expect } from '@jest/globals';
 import { Engine, type EngineOptions, type Row, type RowResult, type RunOptions } from '../../src/index.js';
-import { loadAddon } from '../../src/bindings/loadAddon.js';
+import { testGrammars } from '../support/grammars.js';
 import { tinyChatModel } from '../support/tinyChatModel.js';
 
-const withGrammars = loadAddon().grammars ? test : test.skip;
 let model: Awaited<ReturnType<typeof tinyChatModel>>;
 beforeAll(async () => {
   model = await tinyChatModel();
@@ -20,7 +19,7 @@ async function generate(options: Partial<EngineOptions>, rows: readonly Row[], r
   return results;
 }
 
-withGrammars('rows that are held to a format are on a GPU, too, and the others beside them are as ever', async () => {
+testGrammars('rows that are held to a format are on a GPU, too, and the others beside them are as ever', async () => {
   const free: Row[] = [{ id: 'free', prompt: 'abc' }, { id: 'sampled', prompt: 'xyz', temperature: 1, seed: 3 }];
   const held: Row[] = [
     { id: 'choice', prompt: 'abc', responseFormat: { type: 'choices', choices: ['yes', 'no', 'never'] } },
@@ -35,7 +34,7 @@ withGrammars('rows that are held to a format are on a GPU, too, and the others b
   expect((await generate({ batchSize: 8 }, free)).map(({ text }) => text)).toEqual(together.slice(3).map(({ text }) => text));
 }, 120_000);
 
-withGrammars('what a format forces comes together on a GPU, too, to the same bits', async () => {
+testGrammars('what a format forces comes together on a GPU, too, to the same bits', async () => {
   const properties = Object.fromEntries(['identification', 'description', 'category'].map((name) => [name, { type: 'boolean' }]));
   const responseFormat = { type: 'json_schema', schema: { type: 'object', properties, required: Object.keys(properties), additionalProperties: false } } as const;
   const rows: Row[] = Array.from({ length: 4 }, (_, id) => ({ id, prompt: 'abc'.repeat(id + 1), temperature: id % 2, seed: id, ...(id < 3 && { responseFormat }) }));

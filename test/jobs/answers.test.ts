@@ -2,6 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { z } from 'zod';
 import { Engine, runJob, UsageError, type AnswerStore, type JobSummary, type KeptAnswer, type RunJobOptions, type RunStats } from '../../src/index.js';
+import { testGrammars } from '../support/grammars.js';
 import { tinyChatModel } from '../support/tinyChatModel.js';
 import { temporaryFolder, writeLines } from './support/files.js';
 
@@ -108,7 +109,7 @@ test('labels of a table are lists in a column', async () => {
   expect(second?.error?.message).toContain('labels: found none');
 });
 
-test('answers that a schema of zod makes something of have columns of what it makes; another one is another job', async () => {
+testGrammars('answers that a schema of zod makes something of have columns of what it makes; another one is another job', async () => {
   const schema = z.object({ kind: z.enum(['a', 'b']), count: z.int().min(1).max(9).transform((count) => `${count} pieces`), note: z.boolean().default(true), size: z.int().min(1).max(9).nullable() });
   const input = path('zod.csv');
   writeFileSync(input, 'prompt\nx\ny\n');

@@ -1,16 +1,14 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { cp, rm } from 'node:fs/promises';
 import { Engine, ResponseFormatError, UsageError, type EngineOptions, type Row, type RowResult, type RunOptions, type TraceEvent } from '../../../src/index.js';
-import { loadAddon } from '../../../src/bindings/loadAddon.js';
 import type { ResponseFormat } from '../../../src/rows/responseFormat.js';
 import { blocks } from '../../e2e/support.js';
 import { schedules } from '../../support/arbitraryRuns.js';
 import { engineRing } from '../../support/engineRing.js';
+import { describeGrammars } from '../../support/grammars.js';
 import { tinyChatModel } from '../../support/tinyChatModel.js';
 
-// An addon without cargo has nothing to test here but that it says so.
-const withGrammars = loadAddon().grammars ? describe : describe.skip;
 
 const PERSON = {
   type: 'object',
@@ -52,7 +50,7 @@ function mixed(count: number, temperature: number): Row[] {
   });
 }
 
-withGrammars('answers that are held to a format', () => {
+describeGrammars('answers that are held to a format', () => {
   const open = (more: Partial<EngineOptions> = {}): Promise<Engine> => Engine.open({ model: model.path, batchSize: 8, ...more });
 
   test('are values of it, whatever the model would say', async () => {

@@ -1,10 +1,10 @@
-import { describe, expect, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { GrammarKind, NativeVocabulary } from '../../../src/bindings/Grammars.js';
 import { loadAddon } from '../../../src/bindings/loadAddon.js';
+import { describeGrammars } from '../../support/grammars.js';
 
 const addon = loadAddon();
-const withGrammars = addon.grammars ? describe : describe.skip;
 
 /** All bytes of ASCII, some words, an end. */
 function vocabulary(): Promise<NativeVocabulary> {
@@ -37,7 +37,7 @@ async function outcome(on: NativeVocabulary, kind: GrammarKind, text: string): P
   return { refused, seconds: (performance.now() - start) / 1000 };
 }
 
-withGrammars('texts of grammars that nobody means well with', () => {
+describeGrammars('texts of grammars that nobody means well with', () => {
   // SPILLWAY_SCHEMAS: so many of each kind, for a longer look.
   const numRuns = Number(process.env['SPILLWAY_SCHEMAS'] ?? 200);
 
