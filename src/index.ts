@@ -130,6 +130,7 @@ export { recordBatches, type ArrowLibrary, type RecordBatchesOptions } from './j
 export type { ArrowBatch } from './jobs/arrow/ArrowBatch.js';
 export type { InputPaths } from './jobs/inputFiles.js';
 export { encodeResults, type EncodeResultsOptions } from './jobs/encodeResults.js';
+export type { ResultTableOptions } from './jobs/resultsAlone.js';
 export { writeRows } from './jobs/writeRows.js';
 export { parseRow } from './jobs/parseRow.js';
 export { formatResult } from './jobs/formatResult.js';

@@ -4,38 +4,20 @@ import { found } from '../arguments/found.js';
 import { isIterable } from '../arguments/isIterable.js';
 import { object, oneOf, text } from '../arguments/memberChecks.js';
 import { UsageError } from '../errors/UsageError.js';
-import { EMBEDDING_ENCODINGS, type AnyResult, type EmbedOptions } from '../Results.js';
-import { checkResponseFormat, type ResponseFormat } from '../rows/responseFormat.js';
-import { answerProperties, type FormatOptions } from './answerFormat.js';
+import { EMBEDDING_ENCODINGS, type AnyResult } from '../Results.js';
+import { checkResponseFormat } from '../rows/responseFormat.js';
+import { answerProperties } from './answerFormat.js';
 import { checkDelimiter, checkNamesOfColumns, checkResultColumns } from './checkColumns.js';
 import { jsonl } from './formats/jsonl.js';
 import { checkFormat, chosenFormat, type FormatChoice } from './formats/rowFormats.js';
-import { JOB_TASKS, type JobTaskName } from './JobTaskName.js';
-import { resultsAlone, toldTask } from './resultsAlone.js';
+import { JOB_TASKS } from './JobTaskName.js';
+import { resultsAlone, toldTask, type ResultTableOptions } from './resultsAlone.js';
 
-export interface EncodeResultsOptions extends FormatOptions {
+export interface EncodeResultsOptions extends ResultTableOptions {
   /** Default `jsonl`. */
   readonly format?: FormatChoice;
-  /** What the results are of: tables have columns for it. Default: what the first of them says that is no error. */
-  readonly task?: JobTaskName;
-  /** Of `embed`: how embeddings are written. Default `float`. */
-  readonly encoding?: EmbedOptions['encoding'];
-  /** What answers were held to, or, from zod, `schema`: of a JSON Schema of objects tables have a column for each property, and the text of answers that do not stand there as a whole. Default: none. */
-  readonly responseFormat?: ResponseFormat;
-  /** Names of result columns of tables (`text`, `finish_reason`, …, or a property of the schema) that differ from ours. */
-  readonly resultColumns?: Readonly<Record<string, string>>;
   /** What parts the values of `csv`. Default `,`. */
   readonly delimiter?: string;
-  /** Whether tables have a column for the sample, where several were asked for. Default false. */
-  readonly samples?: boolean;
-  /** Whether tables have a column for the values of answers that are held to a JSON Schema, where its properties have none. Default false. */
-  readonly values?: boolean;
-  /** Whether tables have a column for reasoning that was separated. Default false. */
-  readonly reasoning?: boolean;
-  /** Whether tables have a column for log-probabilities. Default false. */
-  readonly logprobs?: boolean;
-  /** What errors call the output. Default `output`. */
-  readonly name?: string;
 }
 
 export const ENCODE_CHECKS: Readonly<Record<keyof EncodeResultsOptions, Check>> = {
@@ -57,7 +39,7 @@ export function encodeResults(results: AsyncIterable<AnyResult> | Iterable<AnyRe
 }
 
 /** What more there is to be said against them together. @throws UsageError, ResponseFormatError */
-export function checkEncodeOptions(options: Omit<EncodeResultsOptions, 'format'>): void {
+export function checkEncodeOptions(options: ResultTableOptions): void {
   checkResultColumns('resultColumns', options.resultColumns ?? {}, answerProperties(options));
 }
 

@@ -1,15 +1,38 @@
 import { UsageError } from '../errors/UsageError.js';
-import type { AnyResult } from '../Results.js';
-import type { EncodeResultsOptions } from './encodeResults.js';
+import type { AnyResult, EmbedOptions } from '../Results.js';
+import type { ResponseFormat } from '../rows/responseFormat.js';
+import type { FormatOptions } from './answerFormat.js';
 import type { FinishedRow, WriteOptions } from './formats/RowFormat.js';
 import type { JobTaskName } from './JobTaskName.js';
 import { writeOptions } from './writeOptions.js';
+
+/** What tables of results are told that no job stands behind. */
+export interface ResultTableOptions extends FormatOptions {
+  /** What the results are of: tables have columns for it. Default: what the first of them says that is no error. */
+  readonly task?: JobTaskName;
+  /** Of `embed`: how embeddings are written. Default `float`. */
+  readonly encoding?: EmbedOptions['encoding'];
+  /** What answers were held to, or, from zod, `schema`: of a JSON Schema of objects tables have a column for each property, and the text of answers that do not stand there as a whole. Default: none. */
+  readonly responseFormat?: ResponseFormat;
+  /** Names of result columns of tables (`text`, `finish_reason`, …, or a property of the schema) that differ from ours. */
+  readonly resultColumns?: Readonly<Record<string, string>>;
+  /** Whether tables have a column for the sample, where several were asked for. Default false. */
+  readonly samples?: boolean;
+  /** Whether tables have a column for the values of answers that are held to a JSON Schema, where its properties have none. Default false. */
+  readonly values?: boolean;
+  /** Whether tables have a column for reasoning that was separated. Default false. */
+  readonly reasoning?: boolean;
+  /** Whether tables have a column for log-probabilities. Default false. */
+  readonly logprobs?: boolean;
+  /** What errors call the output. Default `output`. */
+  readonly name?: string;
+}
 
 /** Errors that do not say what was done, and are held until a result does. */
 const MOST_HELD = 65_536;
 
 /** How results are written that no job stands behind: the columns of a table are those that the caller asks for, and what the first rows carry. */
-export function resultsAlone(options: Omit<EncodeResultsOptions, 'format'>, task: JobTaskName): WriteOptions {
+export function resultsAlone(options: ResultTableOptions & { readonly delimiter?: string }, task: JobTaskName): WriteOptions {
   const { responseFormat, schema, encoding, samples = false, values = false, reasoning = false, logprobs = false, name = 'output' } = options;
   const { parts, ...written } = writeOptions(task, { ...(responseFormat && { responseFormat }), ...(schema && { schema }), ...(encoding && { encoding }) }, options);
   const asked = Object.entries({ id: true, sample: samples, value: values, reasoning, logprobs }).flatMap(([part, there]) => (there ? [part] : []));

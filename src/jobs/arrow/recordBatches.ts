@@ -6,11 +6,11 @@ import { whole } from '../../arguments/memberChecks.js';
 import { JobFileError } from '../../errors/JobFileError.js';
 import { UsageError } from '../../errors/UsageError.js';
 import type { AnyResult } from '../../Results.js';
-import { checkEncodeOptions, ENCODE_CHECKS, type EncodeResultsOptions } from '../encodeResults.js';
+import { checkEncodeOptions, ENCODE_CHECKS } from '../encodeResults.js';
 import type { ColumnKind } from '../formats/columnKinds.js';
 import type { FinishedRow, WriteOptions } from '../formats/RowFormat.js';
 import { answerColumns, carriedColumns, carriedNames, storedValue, type TableColumn } from '../formats/tableColumns.js';
-import { resultsAlone, toldTask } from '../resultsAlone.js';
+import { resultsAlone, toldTask, type ResultTableOptions } from '../resultsAlone.js';
 
 /** Of the package `apache-arrow`, what batches are made with: `import * as arrow from 'apache-arrow'`. Each class is called with `new`. */
 export interface ArrowLibrary {
@@ -36,7 +36,7 @@ interface Builder {
   finish(): { flush(): unknown };
 }
 
-export interface RecordBatchesOptions<Arrow extends ArrowLibrary> extends Omit<EncodeResultsOptions, 'format' | 'delimiter'> {
+export interface RecordBatchesOptions<Arrow extends ArrowLibrary> extends ResultTableOptions {
   /** The package `apache-arrow`, as `import * as arrow` has it: the batches are of this copy. */
   readonly arrow: Arrow;
   /** Rows of a batch. Default 1024. */
@@ -75,7 +75,7 @@ export function recordBatches<Arrow extends ArrowLibrary>(
 }
 
 async function* batchesOf<Arrow extends ArrowLibrary>(
-  results: AsyncIterable<AnyResult> | Iterable<AnyResult>, arrow: Arrow, batchRows: number, others: Omit<EncodeResultsOptions, 'format'>,
+  results: AsyncIterable<AnyResult> | Iterable<AnyResult>, arrow: Arrow, batchRows: number, others: ResultTableOptions,
 ): AsyncGenerator<InstanceType<Arrow['RecordBatch']>, void, undefined> {
   const { task, rows } = await toldTask(results, others.task);
   const options = resultsAlone(others, task);
