@@ -109,12 +109,16 @@ await runCampaign({ usage: USAGE, options, done: 'killed' }, async (campaign) =>
   }
 });
 
+function beginJob(model, query, output, more) {
+  return start(['generate', '--model', model, '--input', `sql:${query}`, '--output', output, '--max-new-tokens', '2', '--ignore-eos', '--progress', 'off', ...more]);
+}
+
 async function oneDatabase(campaign, model, { name, attach, server }) {
   await fill(attach(''), 'reviews', campaign.number('rows'));
   const query = `${attach(', read_only')}; select * from shop.reviews order by id`;
-  const begin = (output, resume = true) => start(['generate', '--model', model, '--input', `sql:${query}`, '--output', output, '--max-new-tokens', '2', '--ignore-eos', '--progress', 'off', ...(resume ? ['--resume'] : [])]);
+  const begin = (to, more = ['--resume']) => beginJob(model, query, to, more);
   const whole = join(campaign.folder, `${name}.csv`);
-  const reference = await begin(whole, false).ended;
+  const reference = await begin(whole, []).ended;
   if (reference.code !== 0) return campaign.violation(`${name}: the uninterrupted run failed`, ending(reference));
   const expected = readFileSync(whole);
   campaign.set(`${name} rows a second`, Math.round(campaign.number('rows') / reference.seconds));
@@ -152,7 +156,7 @@ async function serverGone(campaign, attach, server, model) {
   await fill(attach(''), 'large', LARGE_ROWS);
   const output = join(campaign.folder, 'gone.jsonl');
   const query = `set threads = 1; ${attach(', read_only')}; select id, prompt from shop.large`;
-  const begin = () => start(['generate', '--model', model, '--input', `sql:${query}`, '--output', output, '--max-new-tokens', '2', '--ignore-eos', '--progress', 'off', '--resume']);
+  const begin = () => beginJob(model, query, output, ['--resume']);
   const size = () => statSync(output, { throwIfNoEntry: false })?.size ?? 0;
   const ids = () => readFileSync(output, 'utf8').split('\n').slice(0, -1).map((line) => JSON.parse(line).id);
   const reach = async (bytes, child) => {

@@ -6,6 +6,7 @@ import { UsageError } from '../errors/UsageError.js';
 import type { AnyResult } from '../Results.js';
 import type { RowInput } from '../Row.js';
 import { AbortGate } from './AbortGate.js';
+import { runFormat } from './answerFormat.js';
 import { identifyModel } from '../model/identity/identifyModel.js';
 import { modelSettings } from '../model/identity/modelSettings.js';
 import { checkJobOptions, checkRowGenerator } from './checkJobOptions.js';
@@ -23,7 +24,7 @@ import { jobFormats, type JobFormats } from './jobFormats.js';
 import { JobInput } from './JobInput.js';
 import type { JobOptions, JobSummary, RowGenerator } from './JobOptions.js';
 import { jobTaskOf, type JobTask } from './jobTask.js';
-import { checkSameJob, recordOf, withEngine, type JobRecord } from './jobRecord.js';
+import { checkSameJob, recordOf, withEngine, writeRecord, type JobRecord } from './jobRecord.js';
 import { JobOutput } from './JobOutput.js';
 import { JobRows } from './JobRows.js';
 import { carriedTable, publish } from './publish.js';
@@ -112,7 +113,7 @@ export class Job implements AsyncDisposable {
       ...(errors !== undefined && { errors }),
     };
     const files = await checkJobFiles(paths);
-    const opened = await JobInput.open(options, formats, files.input);
+    const opened = await JobInput.open(options, task.name, formats, files.input);
     if (typeof output !== 'string' || files.output === 'special') {
       if (errors !== undefined) throw new UsageError('`errors` needs a regular file as output: a stream takes all results');
       return new Job(options, task, undefined, opened, formats).#checked();
@@ -227,7 +228,7 @@ export class Job implements AsyncDisposable {
     await sink?.close();
     // What was read is what a run that goes on has to read first. Without it less is known: no reason to fail.
     const [record, read] = [this.#record, this.#digest?.read];
-    if (sink && this.file && record?.input.kind === 'stream' && read && read.rows > 0) await this.file.files.note({ ...record, input: { ...record.input, read } }).catch(() => undefined);
+    if (sink && this.file && record?.input.kind === 'stream' && read && read.rows > 0) await writeRecord(this.file.files.path, { ...record, input: { ...record.input, read } }).catch(() => undefined);
   }
 
   /** The rows, with what their results need beside the prompt. */
@@ -302,9 +303,14 @@ export class Job implements AsyncDisposable {
   }
 
   #writeOptions(): WriteOptions {
-    const { task, formats: { input: { format } }, options: { output } } = this;
-    const written = writeOptions(task.name, task.options, this.options);
-    return { ...written, parts: [...(format.carries === true ? [] : ['id']), ...written.parts], table: () => this.input.table, name: typeof output === 'string' ? output : 'output' };
+    const { resultColumns = {}, delimiter, output } = this.options;
+    const { name: task, options } = this.task;
+    const { samples, reasoning, logprobs } = options;
+    const there = {
+      id: this.formats.input.format.carries !== true, sample: samples !== undefined, value: runFormat(options)?.type === 'json_schema', reasoning: reasoning === 'separate', logprobs: logprobs !== undefined,
+    };
+    const name = typeof output === 'string' ? output : 'output';
+    return writeOptions(there, options, { task, table: () => this.input.table, name, resultColumns, ...(delimiter !== undefined && { delimiter }) });
   }
 
   /** Makes the output ready for results: the first change on disk. An empty input has no first row. */
@@ -320,7 +326,7 @@ export class Job implements AsyncDisposable {
       }
       const { input, ...record } = this.#record ?? this.file.record;
       const before = this.file.earlier && this.file.files.before;
-      const whole = { ...record, input: this.input.fingerprint === undefined ? fingerprintFirstRow(first, this.options.retryErrors === true ? undefined : readBefore(before?.input)) : input };
+      const whole = { ...record, input: this.input.fingerprint === undefined ? fingerprintFirstRow(first, this.#digest?.before) : input };
       this.#record = whole;
       if (before) checkSameJob(this.file.files.path, before, whole, { input: !this.file.longer });
       return await this.file.files.begin(whole, this.file.earlier, this.options.retryErrors ?? false);

@@ -12,7 +12,8 @@ import { checkPromptColumn } from './formats/tableRow.js';
 import type { JobFileState } from './jobFiles.js';
 import type { InputFile, JobFormats } from './jobFormats.js';
 import type { JobOptions } from './JobOptions.js';
-import { commonOptions, jobTaskOf } from './jobTask.js';
+import { commonOptions } from './jobTask.js';
+import type { JobTaskName } from './JobTaskName.js';
 
 /** Where a job's rows come from: regular files, which are counted and can be read again; a pipe, a device or the caller's rows, which come once. */
 export class JobInput {
@@ -20,6 +21,7 @@ export class JobInput {
 
   private constructor(
     private readonly options: JobOptions,
+    private readonly task: JobTaskName,
     private readonly format: RowFormat,
     /** A pipe or a device. */
     private readonly special: InputFile | undefined,
@@ -27,7 +29,7 @@ export class JobInput {
   ) {}
 
   /** @throws JobFileError, InterruptedError */
-  static async open(options: JobOptions, { input: { format }, inputs }: JobFormats, state: JobFileState['input']): Promise<JobInput> {
+  static async open(options: JobOptions, task: JobTaskName, { input: { format }, inputs }: JobFormats, state: JobFileState['input']): Promise<JobInput> {
     const [first] = inputs;
     const special = state === 'special' ? first : undefined;
     if (special !== undefined && format.needsFile === true) {
@@ -35,7 +37,7 @@ export class JobInput {
     }
     const counted: CountedInput[] = [];
     if (special === undefined) for (const { path, file } of inputs) counted.push(await CountedInput.count(path, file, commonOptions(options).signal));
-    const opened = new JobInput(options, format, special, counted);
+    const opened = new JobInput(options, task, format, special, counted);
     // A table that holds no prompts is refused before anything else is done, and one that is not as the others are.
     if (format.carries === true) for (const file of counted) for await (const _ of opened.#rowsOf(file, false, false)) break;
     return opened;
@@ -103,7 +105,7 @@ export class JobInput {
     const { columns, delimiter } = this.options;
     const templated = commonOptions(this.options).promptTemplate !== undefined;
     const options: ReadOptions = {
-      task: jobTaskOf(this.options).name, carryFields, exact, templated, maxLineBytes: ROW_LIMITS.lineBytes, ...(columns && { columns }), ...(delimiter !== undefined && { delimiter }),
+      task: this.task, carryFields, exact, templated, maxLineBytes: ROW_LIMITS.lineBytes, ...(columns && { columns }), ...(delimiter !== undefined && { delimiter }),
       onTable: (table) => {
         if (!templated) checkPromptColumn(source.name, table.columns, columns);
         if (this.#table === undefined) this.#table = table;

@@ -124,11 +124,6 @@ export class JobOutput {
     return new RowWriter(await open(journal.path, 'r+'), journal.path, bytes);
   }
 
-  /** Keeps what has become known of the run that began the output. @throws the system's errors */
-  async note(record: JobRecord): Promise<void> {
-    await writeRecord(this.path, record);
-  }
-
   async #beginAnew(journal: Journal, record: JobRecord): Promise<RowWriter> {
     // What is private stays so, in whatever form.
     const mode = (await modeOf(this.path)) ?? (await modeOf(journal.path));

@@ -51,16 +51,16 @@ export class RowsDigest {
   #rows = 0;
 
   /** @param before what it has to come by, as far as that goes */
-  constructor(private readonly before: RowsRead | undefined) {}
+  constructor(readonly before: RowsRead | undefined) {}
 
   /** What a run that goes on will have to come by. */
   get read(): RowsRead {
-    return this.before === undefined || this.confirmed ? this.#now() : this.before;
+    return this.#awaited ?? this.#now();
   }
 
   /** Whether all that the run before read has come by. */
   get confirmed(): boolean {
-    return this.before === undefined || this.#rows >= this.before.rows;
+    return this.#awaited === undefined;
   }
 
   /** @throws UsageError once the rows are not those of the run before */
@@ -73,8 +73,13 @@ export class RowsDigest {
 
   /** @throws UsageError if there were more rows before */
   end(): void {
-    if (this.before === undefined || this.confirmed) return;
-    throw new UsageError(`the input has ${this.#rows} rows, and the run before read ${this.before.rows}; it was begun with another input`);
+    if (this.#awaited === undefined) return;
+    throw new UsageError(`the input has ${this.#rows} rows, and the run before read ${this.#awaited.rows}; it was begun with another input`);
+  }
+
+  /** What has not come by yet. */
+  get #awaited(): RowsRead | undefined {
+    return this.before !== undefined && this.#rows < this.before.rows ? this.before : undefined;
   }
 
   #now(): RowsRead {

@@ -1,16 +1,15 @@
 import { UsageError } from '../errors/UsageError.js';
 import type { AnyResult, AnswerOptions, ClassifyOptions, EmbedOptions, ScoreOptions } from '../Results.js';
-import type { RowInput } from '../Row.js';
+import type { GenerateOptions, RowInput } from '../Row.js';
 import type { JobOptions, RowGenerator } from './JobOptions.js';
-import { runFormat } from './answerFormat.js';
+import { runFormat, type FormatOptions } from './answerFormat.js';
 import { promptOptions, resultOptions } from './jobRecord.js';
 import type { JobTaskName } from './JobTaskName.js';
-import type { ResultOptions } from './writeOptions.js';
 
 export interface JobTask {
   readonly name: JobTaskName;
   /** As far as jobs look at them themselves. */
-  readonly options: AnswerOptions & ResultOptions;
+  readonly options: AnswerOptions & FormatOptions & Pick<GenerateOptions, 'samples' | 'reasoning' | 'logprobs'> & Pick<EmbedOptions, 'encoding'>;
   /** All options that decide a row's result, with their defaults. */
   readonly settled: Readonly<Record<string, unknown>>;
   /** @throws UsageError for an engine that cannot do it */

@@ -1,5 +1,5 @@
 import { UsageError } from '../errors/UsageError.js';
-import type { AnyResult, EmbedOptions } from '../Results.js';
+import type { AnyResult, EMBEDDING_ENCODINGS } from '../Results.js';
 import type { ResponseFormat } from '../rows/responseFormat.js';
 import type { FormatOptions } from './answerFormat.js';
 import type { FinishedRow, WriteOptions } from './formats/RowFormat.js';
@@ -11,7 +11,7 @@ export interface ResultTableOptions extends FormatOptions {
   /** What the results are of: tables have columns for it. Default: what the first of them says that is no error. */
   readonly task?: JobTaskName;
   /** Of `embed`: how embeddings are written. Default `float`. */
-  readonly encoding?: EmbedOptions['encoding'];
+  readonly encoding?: (typeof EMBEDDING_ENCODINGS)[number];
   /** What answers were held to, or, from zod, `schema`: of a JSON Schema of objects tables have a column for each property, and the text of answers that do not stand there as a whole. Default: none. */
   readonly responseFormat?: ResponseFormat;
   /** Names of result columns of tables (`text`, `finish_reason`, …, or a property of the schema) that differ from ours. */
@@ -33,10 +33,8 @@ const MOST_HELD = 65_536;
 
 /** How results are written that no job stands behind: the columns of a table are those that the caller asks for, and what the first rows carry. */
 export function resultsAlone(options: ResultTableOptions & { readonly delimiter?: string }, task: JobTaskName): WriteOptions {
-  const { responseFormat, schema, encoding, samples = false, values = false, reasoning = false, logprobs = false, name = 'output' } = options;
-  const { parts, ...written } = writeOptions(task, { ...(responseFormat && { responseFormat }), ...(schema && { schema }), ...(encoding && { encoding }) }, options);
-  const asked = Object.entries({ id: true, sample: samples, value: values, reasoning, logprobs }).flatMap(([part, there]) => (there ? [part] : []));
-  return { ...written, parts: [...new Set([...asked, ...parts])].filter((part) => part !== 'value' || values), table: () => undefined, name };
+  const { samples = false, values = false, reasoning = false, logprobs = false, name = 'output', resultColumns = {}, delimiter } = options;
+  return writeOptions({ id: true, sample: samples, value: values, reasoning, logprobs }, options, { task, table: () => undefined, name, resultColumns, ...(delimiter !== undefined && { delimiter }) });
 }
 
 /** Results, and what was done: what the caller says, or the first of them that tells. */

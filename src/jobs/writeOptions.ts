@@ -1,19 +1,20 @@
 import type { EmbedOptions } from '../Results.js';
-import type { GenerateOptions } from '../Row.js';
-import { answerProperties, runFormat, type FormatOptions } from './answerFormat.js';
+import { answerProperties, type FormatOptions } from './answerFormat.js';
 import type { WriteOptions } from './formats/RowFormat.js';
-import type { JobTaskName } from './JobTaskName.js';
 
-/** What of a task's options says which columns its results have. */
-export type ResultOptions = FormatOptions & Pick<GenerateOptions, 'samples' | 'reasoning' | 'logprobs'> & Pick<EmbedOptions, 'encoding'>;
+/** What results may have beside the usual, and whether these do. */
+export type ResultParts = Readonly<Record<'id' | 'sample' | 'value' | 'reasoning' | 'logprobs', boolean>>;
 
-/** How results of a task are written, as far as it and the caller's names say. @throws UsageError, ResponseFormatError for what answers are held to */
+/**
+ * How results are written.
+ * @param answers what they were held to, and how embeddings are encoded
+ * @throws UsageError, ResponseFormatError for what answers are held to
+ */
 export function writeOptions(
-  task: JobTaskName, { samples, reasoning, logprobs, encoding, ...format }: ResultOptions, { resultColumns = {}, delimiter }: Partial<Pick<WriteOptions, 'resultColumns' | 'delimiter'>>,
-): Pick<WriteOptions, 'task' | 'resultColumns' | 'parts' | 'properties' | 'delimiter'> {
-  const properties = answerProperties(format);
-  const parts = Object.entries({
-    sample: samples !== undefined, value: runFormat(format)?.type === 'json_schema', reasoning: reasoning === 'separate', logprobs: logprobs !== undefined, vector: encoding !== 'base64', base64: encoding === 'base64',
-  }).flatMap(([part, there]) => (there ? [part] : []));
-  return { task, resultColumns, parts, ...(properties && { properties }), ...(delimiter !== undefined && { delimiter }) };
+  there: ResultParts, answers: FormatOptions & Pick<EmbedOptions, 'encoding'>,
+  { resultColumns = {}, delimiter, ...options }: Omit<WriteOptions, 'parts' | 'properties' | 'resultColumns'> & Partial<Pick<WriteOptions, 'resultColumns'>>,
+): WriteOptions {
+  const properties = answerProperties(answers);
+  const parts = [...Object.entries(there).flatMap(([part, has]) => (has ? [part] : [])), answers.encoding === 'base64' ? 'base64' : 'vector'];
+  return { ...options, resultColumns, parts, ...(properties && { properties }), ...(delimiter !== undefined && { delimiter }) };
 }

@@ -25,11 +25,11 @@ export interface ArrowType {
   readonly scale?: number;
   readonly timezone?: string | null;
   toString(): string;
-  readonly children?: readonly { readonly name: string; readonly type: ArrowType }[] | null;
+  readonly children?: readonly { readonly name: string }[] | null;
 }
 
 /** `Type` of the package, which follows the format's own numbers. */
 export const ARROW_TYPE = {
-  dictionary: -1, null: 1, integer: 2, float: 3, binary: 4, text: 5, boolean: 6, decimal: 7, date: 8, time: 9, timestamp: 10, list: 12, struct: 13, fixedBinary: 15, fixedList: 16, map: 17, duration: 18,
+  dictionary: -1, integer: 2, float: 3, binary: 4, text: 5, boolean: 6, decimal: 7, date: 8, time: 9, timestamp: 10, list: 12, struct: 13, fixedBinary: 15, fixedList: 16, map: 17, duration: 18,
   largeBinary: 19, largeText: 20, largeList: 21, binaryView: 23, textView: 24,
 } as const;

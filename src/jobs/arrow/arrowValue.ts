@@ -1,7 +1,6 @@
-import { base64, dateOf, decimal, timeOf, timestampOf, whole, type TimeUnit } from '../formats/columnText.js';
+import { base64, DAY_MILLISECONDS, dateOf, decimal, timeOf, timestampOf, whole, type TimeUnit } from '../formats/columnText.js';
 import { ARROW_TYPE as TYPE, type ArrowType, type ArrowVector } from './ArrowBatch.js';
 
-const DAY_MILLISECONDS = 86_400_000;
 /** `TimeUnit` of the format, and how many of ours one is: Parquet has no seconds, and writes thousandths. */
 const UNITS: readonly (readonly [unit: TimeUnit, factor: bigint])[] = [['MILLIS', 1_000n], ['MILLIS', 1n], ['MICROS', 1n], ['NANOS', 1n]];
 

@@ -2,7 +2,7 @@
  * How typed columns' values that JSON has no words for are written as text.
  */
 
-const DAY_MILLISECONDS = 86_400_000;
+export const DAY_MILLISECONDS = 86_400_000;
 /** How many of its units a second has, and with how many digits parts of one are written. */
 const UNITS = { MILLIS: [1_000n, 3], MICROS: [1_000_000n, 6], NANOS: [1_000_000_000n, 9] } as const;
 export type TimeUnit = keyof typeof UNITS;
